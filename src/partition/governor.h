@@ -1,0 +1,52 @@
+// Governor: the request-unit budget of one physical partition.
+//
+// Time is cut into windows of one second and each starts with `share` units. An operation reserves a
+// lower bound of its price and settles the rest when the price is known, so only that rest can overdraw
+// a window; the next windows pay it. A request is admitted while anything is left, even if its own price
+// is larger, as the service does: the debt is paid by those who come after.
+//
+// Burst (switchable): units that a window did not use are saved, up to 300 seconds' worth; a partition
+// whose share is under 3,000 RU/s may spend them, up to 3,000 RU/s in all.
+//
+// Thread-safe: point reads run on the worker they arrive on. Time is an argument, so tests need no clock.
+#pragma once
+
+#include <mutex>
+
+#include "base/time.h"
+#include "partition/pricing.h"
+
+namespace orrery::partition {
+
+class Governor {
+ public:
+  // REQUIRES: share > 0.
+  explicit Governor(RequestUnits share, bool burst = false);
+
+  // Takes `least` and returns zero, or takes nothing and returns when the client should try again.
+  Duration Reserve(RequestUnits least, Instant now);
+  // Takes what an admitted operation cost beyond what it reserved (or gives back, if less).
+  void Settle(RequestUnits rest, Instant now);
+  // A new share is good from the current window on; what was used stays used.
+  void SetShare(RequestUnits share, Instant now);
+
+  RequestUnits share() const;
+  // What was used in the last whole window, for metrics.
+  RequestUnits UsedLastSecond(Instant now);
+
+ private:
+  void MoveTo(Instant now);
+
+  mutable std::mutex mutex_;
+  RequestUnits share_;
+  const bool burst_;
+  // The current window; every call first moves it up to `now`.
+  int64_t window_ = -1;
+  RequestUnits left_;         // below zero: debt
+  RequestUnits saved_;        // for bursts
+  RequestUnits burst_used_;   // in this window
+  RequestUnits used_;         // in this window
+  RequestUnits used_before_;  // in the window before
+};
+
+}  // namespace orrery::partition

@@ -1,0 +1,2 @@
+// Asio is compiled here, once.
+#include <boost/asio/impl/src.hpp>

@@ -1,0 +1,110 @@
+// Worker: one thread with its own event loop. WorkerPool: one worker per core.
+//
+// What lives on a worker is touched only by its thread, so it holds no mutex. Cross over with OnWorker
+// (and come back with the result), or with Post. Where waiting for a disk is unavoidable, OnBlocking
+// runs a function on the pool's few blocking threads and resumes the caller on its own worker.
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "base/time.h"
+#include "runtime/gate.h"
+#include "runtime/task.h"
+
+namespace orrery::runtime {
+
+class Worker {
+ public:
+  explicit Worker(size_t index);
+  ~Worker();  // REQUIRES: stopped
+  Worker(const Worker&) = delete;
+
+  size_t index() const { return index_; }
+  boost::asio::io_context& context() { return context_; }
+  boost::asio::any_io_executor executor() { return context_.get_executor(); }
+  bool IsCurrent() const;
+  // The worker whose thread this is; null on other threads.
+  static Worker* Current();
+
+  // Runs `work` on the worker's thread, later. Thread-safe.
+  void Post(std::function<void()> work);
+  // Starts a task on the worker that nobody waits for; `gate` (if any) stays open for it. An exception
+  // that escapes it is logged. Thread-safe.
+  void Spawn(Task<> task);
+
+  void Start();
+  void Stop();  // ends the loop after what runs now; joins the thread
+
+ private:
+  struct Thread;
+  const size_t index_;
+  boost::asio::io_context context_{1};
+  std::unique_ptr<Thread> thread_;
+};
+
+class WorkerPool {
+ public:
+  explicit WorkerPool(size_t workers, size_t blocking_threads = 4);
+  ~WorkerPool();
+  size_t size() const { return workers_.size(); }
+  Worker& at(size_t index) { return *workers_[index % workers_.size()]; }
+  void Start();
+  void Stop();
+
+  // Runs `work` on a blocking thread. Thread-safe; unbounded only by what its callers have in flight.
+  void PostBlocking(std::function<void()> work);
+
+ private:
+  struct Blocking;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<Blocking> blocking_;
+};
+
+// Suspends the calling task; `start` gets a function that must be called exactly once, from any thread,
+// with the value to resume with. The task goes on on its own executor.
+template <typename T>
+Task<T> Suspend(std::function<void(std::function<void(T)>)> start) {
+  co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(T)>(
+      [start = std::move(start)](auto handler) mutable {
+        auto executor = boost::asio::get_associated_executor(handler);
+        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+        start([shared, executor](T value) mutable {
+          boost::asio::post(executor, [shared, value = std::move(value)]() mutable {
+            (*shared)(std::move(value));
+          });
+        });
+      },
+      boost::asio::use_awaitable);
+}
+
+// Runs a task-making function on another worker and resumes here with its result.
+template <typename F>
+auto OnWorker(Worker& worker, F make) -> std::invoke_result_t<F>;
+
+// Runs `work` where it may wait for a disk, and resumes here with its result.
+template <typename F>
+Task<std::invoke_result_t<F>> OnBlocking(WorkerPool& pool, F work) {
+  using T = std::invoke_result_t<F>;
+  co_return co_await Suspend<T>([&pool, work = std::move(work)](std::function<void(T)> resume) mutable {
+    pool.PostBlocking([work = std::move(work), resume = std::move(resume)]() mutable { resume(work()); });
+  });
+}
+
+// Suspends the task for at least `duration`, on its own worker's timer.
+Task<> Sleep(Duration duration);
+// Lets other tasks of this worker run.
+Task<> Yield();
+
+}  // namespace orrery::runtime
+
+#include "runtime/on_worker.h"

@@ -1,0 +1,142 @@
+// Engine: an ordered key-value store with a few spaces (column families), behind which RocksDB and an
+// in-memory store stand. A node has two: `log` (synced WAL) and `state` (no WAL, atomic flush).
+//
+// Thread-safe. Calls may wait for the disk, so workers call Get only with ReadMode::kMemoryOnly and leave
+// everything else to blocking threads, except NewIterator/Snapshot, which do not wait.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+
+namespace orrery::storage {
+
+using SpaceIndex = uint8_t;  // a place in EngineOptions::spaces
+
+// How operands are merged (Cassandra cells, later); null if a store has none. Thread-safe.
+class Merger {
+ public:
+  virtual ~Merger() = default;
+  virtual const char* name() const = 0;
+  // Folds operands, oldest first, into the existing value (null: none).
+  virtual std::string Merge(std::string_view key, const std::string_view* existing,
+                            const std::vector<std::string_view>& operands) const = 0;
+};
+
+// An atomic group of changes, applied in order.
+class Batch {
+ public:
+  void Put(SpaceIndex space, std::string_view key, std::string_view value);
+  void Merge(SpaceIndex space, std::string_view key, std::string_view operand);
+  void Delete(SpaceIndex space, std::string_view key);
+  void DeleteRange(SpaceIndex space, std::string_view begin, std::string_view end);
+  void Clear();
+  bool empty() const { return count_ == 0; }
+  size_t count() const { return count_; }
+  size_t bytes() const { return bytes_.size(); }
+
+  struct Change {
+    enum class Kind : uint8_t { kPut, kMerge, kDelete, kDeleteRange } kind;
+    SpaceIndex space;
+    std::string_view key;
+    std::string_view value;  // the end, for kDeleteRange
+  };
+  // Calls `visit` for each change in order.
+  void ForEach(const std::function<void(const Change&)>& visit) const;
+
+ private:
+  void Add(Change::Kind kind, SpaceIndex space, std::string_view key, std::string_view value);
+  std::string bytes_;  // kind u8, space u8, key bytes, value bytes
+  size_t count_ = 0;
+};
+
+// A consistent view. Destroyed before its Engine.
+class Snapshot {
+ public:
+  virtual ~Snapshot() = default;
+};
+
+// Over [lower, upper) of one space. Views are valid until the next move.
+class Iterator {
+ public:
+  virtual ~Iterator() = default;
+  virtual bool Valid() const = 0;
+  virtual void SeekToFirst() = 0;
+  virtual void SeekToLast() = 0;
+  virtual void Seek(std::string_view key) = 0;  // the first at or after; clamped to the bounds
+  virtual void Next() = 0;
+  virtual void Prev() = 0;
+  virtual std::string_view key() const = 0;
+  virtual std::string_view value() const = 0;
+  // Why it became invalid before the end; ok if it did not.
+  virtual Status status() const = 0;
+};
+
+enum class ReadMode : uint8_t { kMayWait, kMemoryOnly };
+enum class WriteMode : uint8_t {
+  kSynced,    // durable when it returns
+  kWritten,   // in the log file, not synced: survives the process, not the machine
+  kNoLog,     // durable only after Flush()
+};
+
+struct EngineOptions {
+  std::vector<std::string> spaces;
+  const Merger* merger = nullptr;
+  bool atomic_flush = false;      // a flush is of all spaces at one point
+  bool log_files = true;          // false: every write is kNoLog
+  bool compress = true;
+  size_t cache_bytes = 256 << 20;
+  size_t write_buffer_bytes = 64 << 20;
+  bool read_only = false;
+};
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // kNotFound: no such key. kWouldBlock: only with kMemoryOnly. kCorruption names the file.
+  virtual Status Get(SpaceIndex space, std::string_view key, std::string* value,
+                     ReadMode mode = ReadMode::kMayWait, const Snapshot* snapshot = nullptr) = 0;
+  virtual Status Write(const Batch& batch, WriteMode mode) = 0;
+  // Syncs what was written with kWritten.
+  virtual Status SyncLog() = 0;
+  // After it returns everything written before the call is durable, whatever its mode.
+  virtual Status Flush() = 0;
+  virtual std::unique_ptr<Snapshot> NewSnapshot() = 0;
+  // An empty `upper` is no bound. With a null snapshot: the state at the time of the call.
+  virtual std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower, std::string_view upper,
+                                                const Snapshot* snapshot = nullptr) = 0;
+  // Adds files made by NewIngestFile to their spaces at one point, replacing older values.
+  struct IngestFile {
+    SpaceIndex space;
+    std::string path;
+  };
+  virtual Status Ingest(const std::vector<IngestFile>& files) = 0;
+  // Writes sorted pairs into a file that Ingest takes. `pairs` sets key and value and returns true, or
+  // returns false at the end.
+  virtual Status WriteIngestFile(SpaceIndex space, const std::string& path,
+                                 const std::function<bool(std::string* key, std::string* value)>& pairs) = 0;
+  // A consistent copy of everything in a new folder, taken while writes go on.
+  virtual Status Checkpoint(const std::string& folder) = 0;
+  // Roughly how many bytes on disk and in memory a range takes.
+  virtual uint64_t ApproximateBytes(SpaceIndex space, std::string_view begin, std::string_view end) = 0;
+  // Rewrites everything in sorted order; for tests and tools.
+  virtual Status Compact() = 0;
+};
+
+// Opens or creates. kCorruption with the file's name; kUnavailable for other reasons.
+Result<std::unique_ptr<Engine>> OpenRocksEngine(const std::string& folder, EngineOptions options);
+
+// The contents of a MemoryEngine, which outlive it as files outlive a process.
+struct MemoryDisk;
+std::shared_ptr<MemoryDisk> MakeMemoryDisk();
+std::unique_ptr<Engine> OpenMemoryEngine(std::shared_ptr<MemoryDisk> disk, EngineOptions options);
+// What a power cut leaves: everything not synced or flushed is gone. REQUIRES: no engine is open on it.
+void CrashMemoryDisk(MemoryDisk& disk);
+
+}  // namespace orrery::storage
