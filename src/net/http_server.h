@@ -1,11 +1,12 @@
 // HttpServer: HTTP/1.1 on one address, plain or TLS, served by all workers.
 //
-// Keep-alive, pipelining (answered in order, replies of one burst sent together), chunked request bodies,
-// `Expect: 100-continue`. Sizes are checked before memory is taken: a head over `head_bytes_max` gets 431,
-// a body over `body_bytes_max` 413, a malformed request 400, each with a JSON body, and the connection
-// closes. A client that is slower than `request_timeout` from the first byte of a request to its end, that
-// does not take its reply within `write_timeout`, or that is idle longer than `idle_timeout`, is dropped.
-// Connections beyond `connections_max` are closed at once. An idle connection keeps no read buffer.
+// Keep-alive, pipelining (answered in order, replies of one burst sent together), chunked request
+// bodies, `Expect: 100-continue`. Sizes are checked before memory is taken: a head over
+// `head_bytes_max` gets 431, a body over `body_bytes_max` 413, a malformed request 400, each with a
+// JSON body, and the connection closes. A client that is slower than `request_timeout` from the
+// first byte of a request to its end, that does not take its reply within `write_timeout`, or that
+// is idle longer than `idle_timeout`, is dropped. Connections beyond `connections_max` are closed
+// at once. An idle connection keeps no read buffer.
 #pragma once
 
 #include <cstdint>
@@ -87,8 +88,8 @@ class HttpServer {
   std::unique_ptr<Body> body_;
 };
 
-// Makes a self-signed certificate for localhost, 127.0.0.1, ::1 and `names` (valid for ten years) and
-// its key, as PEM files; the key readable only by the owner.
+// Makes a self-signed certificate for localhost, 127.0.0.1, ::1 and `names` (valid for ten years)
+// and its key, as PEM files; the key readable only by the owner.
 Status MakeSelfSignedCertificate(const std::string& certificate_file, const std::string& key_file,
                                  const std::vector<std::string>& names);
 

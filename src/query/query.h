@@ -3,8 +3,9 @@
 // What is here is the first piece, but a real one: lexer, parser and evaluator of
 //   SELECT * FROM <alias> [WHERE <scalar expression>]
 //   FROM <alias> [WHERE <scalar expression>]          (the condition of a patch)
-// with the language's own rules for undefined, types and comparison. Other statements of the language are
-// recognised and refused with kNotSupported, text that is not the language with kInvalidArgument.
+// with the language's own rules for undefined, types and comparison. Other statements of the
+// language are recognised and refused with kNotSupported, text that is not the language with
+// kInvalidArgument.
 #pragma once
 
 #include <memory>

@@ -87,6 +87,18 @@ Task<T> Suspend(std::function<void(std::function<void(T)>)> start) {
       boost::asio::use_awaitable);
 }
 
+// The same for a resume function that is called on the task's own worker, after `start` has returned: the
+// task goes on inside the call, without another turn of the loop.
+template <typename T>
+Task<T> SuspendHere(std::function<void(std::function<void(T)>)> start) {
+  co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(T)>(
+      [start = std::move(start)](auto handler) mutable {
+        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
+        start([shared](T value) mutable { (*shared)(std::move(value)); });
+      },
+      boost::asio::use_awaitable);
+}
+
 // Runs a task-making function on another worker and resumes here with its result.
 template <typename F>
 auto OnWorker(Worker& worker, F make) -> std::invoke_result_t<F>;

@@ -1,8 +1,11 @@
-// Engine: an ordered key-value store with a few spaces (column families), behind which RocksDB and an
-// in-memory store stand. A node has two: `log` (synced WAL) and `state` (no WAL, atomic flush).
+// Engine: an ordered key-value store with a few spaces (column families), behind which RocksDB and
+// an in-memory store stand. A node has two: `log` (synced WAL) and `state` (no WAL, atomic flush).
 //
-// Thread-safe. Calls may wait for the disk, so workers call Get only with ReadMode::kMemoryOnly and leave
-// everything else to blocking threads, except NewIterator/Snapshot, which do not wait.
+// Thread-safe. Calls may wait for the disk (NewIterator too: it opens files). Workers call only
+// NewSnapshot and Get with ReadMode::kMemoryOnly, which do not, and leave everything else to
+// blocking threads.
+//
+// What a crash leaves is always a prefix of the sequence of writes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +21,8 @@ namespace orrery::storage {
 
 using SpaceIndex = uint8_t;  // a place in EngineOptions::spaces
 
-// How operands are merged (Cassandra cells, later); null if a store has none. Thread-safe.
+// How operands are merged (Cassandra cells, later); null if a store has none. Thread-safe. Merging
+// must be associative: operands are folded one by one or many at once.
 class Merger {
  public:
   virtual ~Merger() = default;
@@ -34,6 +38,7 @@ class Batch {
   void Put(SpaceIndex space, std::string_view key, std::string_view value);
   void Merge(SpaceIndex space, std::string_view key, std::string_view operand);
   void Delete(SpaceIndex space, std::string_view key);
+  // Deletes [begin, end); nothing if begin is not below end.
   void DeleteRange(SpaceIndex space, std::string_view begin, std::string_view end);
   void Clear();
   bool empty() const { return count_ == 0; }
@@ -61,7 +66,8 @@ class Snapshot {
   virtual ~Snapshot() = default;
 };
 
-// Over [lower, upper) of one space. Views are valid until the next move.
+// Over [lower, upper) of one space. Views are valid until the next move. Not thread-safe; destroyed
+// before its Engine. REQUIRES: Valid() at Next, Prev, key and value.
 class Iterator {
  public:
   virtual ~Iterator() = default;
@@ -79,19 +85,21 @@ class Iterator {
 
 enum class ReadMode : uint8_t { kMayWait, kMemoryOnly };
 enum class WriteMode : uint8_t {
-  kSynced,    // durable when it returns
-  kWritten,   // in the log file, not synced: survives the process, not the machine
-  kNoLog,     // durable only after Flush()
+  kSynced,   // durable when it returns
+  kWritten,  // in the log file, not synced: survives the process, not the machine
+  kNoLog,    // durable only after Flush(); in a store with log files the same as kWritten
 };
 
 struct EngineOptions {
+  // The names of the spaces. The first must stay the first: RocksDB keeps it under a name of its
+  // own. A store with log files and one space syncs faster (rocks_log_files.h).
   std::vector<std::string> spaces;
   const Merger* merger = nullptr;
-  bool atomic_flush = false;      // a flush is of all spaces at one point
-  bool log_files = true;          // false: every write is kNoLog
+  bool atomic_flush = false;  // a flush is of all spaces at one point; always so with log_files
+  bool log_files = true;      // false: every write is kNoLog. True: no Ingest
   bool compress = true;
   size_t cache_bytes = 256 << 20;
-  size_t write_buffer_bytes = 64 << 20;
+  size_t write_buffer_bytes = 64 << 20;  // of all spaces together
   bool read_only = false;
 };
 
@@ -102,6 +110,8 @@ class Engine {
   // kNotFound: no such key. kWouldBlock: only with kMemoryOnly. kCorruption names the file.
   virtual Status Get(SpaceIndex space, std::string_view key, std::string* value,
                      ReadMode mode = ReadMode::kMayWait, const Snapshot* snapshot = nullptr) = 0;
+  // kUnknownOutcome: writing or syncing the log failed; until the store is opened again every later
+  // write gives kUnavailable. kUnavailable: nothing was done.
   virtual Status Write(const Batch& batch, WriteMode mode) = 0;
   // Syncs what was written with kWritten.
   virtual Status SyncLog() = 0;
@@ -109,34 +119,42 @@ class Engine {
   virtual Status Flush() = 0;
   virtual std::unique_ptr<Snapshot> NewSnapshot() = 0;
   // An empty `upper` is no bound. With a null snapshot: the state at the time of the call.
-  virtual std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower, std::string_view upper,
+  virtual std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower,
+                                                std::string_view upper,
                                                 const Snapshot* snapshot = nullptr) = 0;
-  // Adds files made by NewIngestFile to their spaces at one point, replacing older values.
+  // Adds files made by WriteIngestFile, and takes them away, to their spaces at one point,
+  // replacing older values. They are durable then, and all that was written before the call.
   struct IngestFile {
     SpaceIndex space;
     std::string path;
   };
   virtual Status Ingest(const std::vector<IngestFile>& files) = 0;
-  // Writes sorted pairs into a file that Ingest takes. `pairs` sets key and value and returns true, or
-  // returns false at the end.
-  virtual Status WriteIngestFile(SpaceIndex space, const std::string& path,
-                                 const std::function<bool(std::string* key, std::string* value)>& pairs) = 0;
-  // A consistent copy of everything in a new folder, taken while writes go on.
+  // Writes pairs, in ascending order of distinct keys, into a file that Ingest takes. `pairs` sets
+  // key and value and returns true, or returns false at the end. kNotFound, and no file: there were
+  // no pairs.
+  virtual Status WriteIngestFile(
+      SpaceIndex space, const std::string& path,
+      const std::function<bool(std::string* key, std::string* value)>& pairs) = 0;
+  // A consistent copy of everything in a new folder, taken while writes go on. kNotSupported in
+  // memory.
   virtual Status Checkpoint(const std::string& folder) = 0;
-  // Roughly how many bytes on disk and in memory a range takes.
-  virtual uint64_t ApproximateBytes(SpaceIndex space, std::string_view begin, std::string_view end) = 0;
-  // Rewrites everything in sorted order; for tests and tools.
+  // Roughly how many bytes on disk and in memory a range takes. An empty `end` is no bound.
+  virtual uint64_t ApproximateBytes(SpaceIndex space, std::string_view begin,
+                                    std::string_view end) = 0;
+  // Flushes and rewrites everything in sorted order; for tests and tools.
   virtual Status Compact() = 0;
 };
 
 // Opens or creates. kCorruption with the file's name; kUnavailable for other reasons.
 Result<std::unique_ptr<Engine>> OpenRocksEngine(const std::string& folder, EngineOptions options);
 
-// The contents of a MemoryEngine, which outlive it as files outlive a process.
+// The contents of a MemoryEngine, which outlive it as files outlive a process. One engine at a
+// time. Ingest files are real files, so that code which sends them works on both engines.
 struct MemoryDisk;
 std::shared_ptr<MemoryDisk> MakeMemoryDisk();
 std::unique_ptr<Engine> OpenMemoryEngine(std::shared_ptr<MemoryDisk> disk, EngineOptions options);
-// What a power cut leaves: everything not synced or flushed is gone. REQUIRES: no engine is open on it.
+// What a power cut leaves: everything not synced or flushed is gone. REQUIRES: no engine is open on
+// it.
 void CrashMemoryDisk(MemoryDisk& disk);
 
 }  // namespace orrery::storage

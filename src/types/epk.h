@@ -1,10 +1,10 @@
-// Epk: the effective partition key, an item's place on its container's ring; an ordered byte string.
+// Epk: the effective partition key, an item's place on its container's ring; ordered bytes.
 //
-// It is exactly what the official SDKs compute, because they route bulk and feed-range requests by it:
+// It is exactly what the official SDKs compute: they route bulk and feed-range requests by it.
 //   Hash, version 2   16 bytes, murmur3 x64-128 of all components, first byte masked with 3F
 //   MultiHash         16 bytes a level, each level hashed and masked alone
 //   Hash, version 1   number-encoded murmur3 x86-32, then the (truncated) components themselves
-// Cassandra tables use CassandraEpk: the Murmur3Partitioner token, order preserved, then 64 more bits.
+// Cassandra tables use CassandraEpk: the token of Murmur3Partitioner, in order, then 64 more bits.
 #pragma once
 
 #include <cstdint>
@@ -34,13 +34,13 @@ Epk ComputeEpk(const PartitionKeyDefinition& definition, const PartitionKey& key
 // or of exactly this key.
 EpkRange PrefixRange(const PartitionKeyDefinition& definition, const PartitionKey& key);
 
-// The N-1 boundaries that cut the band that hashes of this definition really use into N equal parts.
-// REQUIRES: parts >= 1.
+// The N-1 boundaries that cut the band that hashes of this definition really use into N equal
+// parts. REQUIRES: parts >= 1.
 std::vector<Epk> EvenBoundaries(const PartitionKeyDefinition& definition, size_t parts);
 
-// The token of Cassandra's Murmur3Partitioner (its own variant of murmur3 x64-128: signed tail bytes;
-// Long.MIN_VALUE becomes Long.MAX_VALUE), and the Epk that a Cassandra table gives to it: the token with
-// its sign bit flipped, big endian, followed by the second half of the hash.
+// The token of Cassandra's Murmur3Partitioner (its own variant of murmur3 x64-128: signed tail
+// bytes; Long.MIN_VALUE becomes Long.MAX_VALUE), and the Epk that a Cassandra table gives to it:
+// the token with its sign bit flipped, big endian, followed by the second half of the hash.
 int64_t CassandraToken(std::string_view partition_key);
 Epk CassandraEpk(std::string_view partition_key);
 

@@ -69,7 +69,8 @@ struct PartitionKeyDefinition {
 };
 
 // The key of an item. kInvalidArgument if a value on a path is an object or an array.
-Result<PartitionKey> ExtractPartitionKey(const std::vector<std::vector<std::string>>& paths, Value item);
+Result<PartitionKey> ExtractPartitionKey(const std::vector<std::vector<std::string>>& paths,
+                                         Value item);
 
 // Memcomparable strings, for keys: 00 becomes 00 FF, and the end is 00 01.
 void AppendOrderedBytes(std::string_view bytes, std::string& out);

@@ -1,5 +1,5 @@
-// SessionToken: what a client has seen of each partition, `<range id>:<version>#<lsn>`, comma-joined.
-// A region part (`#<region>=<lsn>`) is accepted and ignored.
+// SessionToken: what a client has seen of each partition, `<range id>:<version>#<lsn>`,
+// comma-joined. A region part (`#<region>=<lsn>`) is accepted and ignored.
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,127 @@
+#include "load/options.h"
+
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+namespace orrery::load {
+namespace {
+
+constexpr std::string_view kCommands[] = {"http",      "sql-setup",  "sql-read",
+                                          "sql-write", "sql-upsert", "sql-mixed"};
+// The server accepts a signature for 15 minutes, and all are made before the run.
+constexpr double kSecondsMax = 600;
+
+struct Option {
+  std::string_view name;
+  std::string_view what;
+  std::function<bool(std::string_view)> set;  // false: not such a value
+};
+
+template <typename T>
+std::function<bool(std::string_view)> Number(T& value, T least) {
+  return [&value, least](std::string_view text) {
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && end == text.data() + text.size() && value >= least;
+  };
+}
+
+std::function<bool(std::string_view)> Text(std::string& value) {
+  return [&value](std::string_view text) {
+    value = text;
+    return !text.empty();
+  };
+}
+
+std::vector<Option> OptionTable(Options& options) {
+  SqlOptions& sql = options.sql;
+  auto indexing = [&sql](std::string_view text) {
+    sql.index = text == "default";
+    return sql.index || text == "none";
+  };
+  return {
+      {"--host", "name or IPv4 address of the server (127.0.0.1)", Text(sql.endpoint.host)},
+      {"--port", "(8081)", Number<uint16_t>(sql.endpoint.port, 1)},
+      {"--path", "http: what to get (/)", Text(options.path)},
+      {"--key", "account key in base64 (the emulator's)", Text(sql.key)},
+      {"--database", "(bench)", Text(sql.database)},
+      {"--container", "(items)", Text(sql.container)},
+      {"--items", "size of the data set (100000)", Number<uint64_t>(sql.items, 1)},
+      {"--keys", "different partition keys (one per item)", Number<uint64_t>(sql.keys, 1)},
+      {"--bytes", "size of an item (1024)", Number<size_t>(sql.item_bytes, 1)},
+      {"--throughput", "sql-setup: RU/s of the container (1000000)",
+       Number<uint64_t>(sql.throughput, 1)},
+      {"--indexing", "sql-setup: none or default (none)", indexing},
+      {"--read-share", "sql-mixed: share of reads, the rest upserts (0.5)",
+       Number<double>(options.read_share, 0)},
+      {"--connections", "busy connections, over all threads (32)",
+       Number<int>(options.connections, 1)},
+      {"--idle", "further connections that only stay open (0)", Number<int>(options.idle, 0)},
+      {"--threads", "threads of the generator (1)", Number<int>(options.threads, 1)},
+      {"--seconds", "measured time, at most 600 (10)", Number<double>(options.seconds, 0.1)},
+      {"--warmup", "seconds before it (2)", Number<double>(options.warmup, 0)},
+      {"--rate", "requests a second, open loop (0: closed loop)", Number<double>(options.rate, 0)},
+      {"--pid", "process of the server, for CPU and memory", Number<int>(options.pid, 1)},
+  };
+}
+
+Status Validate(const Options& options) {
+  if (std::ranges::find(kCommands, options.command) == std::end(kCommands)) {
+    return Status(Code::kInvalidArgument, "unknown command: " + options.command);
+  }
+  if (options.seconds + options.warmup > kSecondsMax) {
+    return Status(Code::kInvalidArgument, "--seconds and --warmup are more than 600 together");
+  }
+  if (options.threads > options.connections) {
+    return Status(Code::kInvalidArgument, "more --threads than --connections");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+std::string Usage() {
+  Options defaults;
+  std::string text = "usage: load <command> [--option value]...\n\ncommands:";
+  for (std::string_view command : kCommands) {
+    text += ' ';
+    text += command;
+  }
+  text += "\n\n";
+  for (const Option& option : OptionTable(defaults)) {
+    text += "  ";
+    text += option.name;
+    text.append(16 - option.name.size(), ' ');
+    text += option.what;
+    text += '\n';
+  }
+  return text + "  --json          print one line of JSON\n";
+}
+
+Result<Options> ParseOptions(int argc, char** argv) {
+  Options options;
+  if (argc < 2) {
+    return Error(Code::kInvalidArgument, "no command given");
+  }
+  options.command = argv[1];
+  std::vector<Option> table = OptionTable(options);
+  for (int i = 2; i < argc; ++i) {
+    std::string_view name = argv[i];
+    if (name == "--json") {
+      options.json = true;
+      continue;
+    }
+    auto option = std::ranges::find(table, name, &Option::name);
+    if (option == table.end() || i + 1 == argc || !option->set(argv[i + 1])) {
+      return Error(Code::kInvalidArgument,
+                   "not an option, or without a valid value: " + std::string(name));
+    }
+    ++i;
+  }
+  ORRERY_TRY_STATUS(Validate(options));
+  return options;
+}
+
+}  // namespace orrery::load

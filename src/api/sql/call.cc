@@ -1,0 +1,149 @@
+#include "api/sql/call.h"
+
+#include <charconv>
+
+#include "api/sql/errors.h"
+
+namespace orrery::api::sql {
+
+bool Call::Flag(std::string_view name) const {
+  std::string_view value = Header(name);
+  return value == "true" || value == "True" || value == "TRUE";
+}
+
+Result<std::shared_ptr<const model::Container>> Call::FindContainer() const {
+  auto view = catalog().view();
+  if (auto found = view->FindContainer(container_link())) {
+    return found;
+  }
+  if (view->FindDatabase(database()) == nullptr || segment_count > 4) {
+    return Error(Code::kOwnerNotFound, "Owner resource does not exist");
+  }
+  return Error(Code::kNotFound, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+}
+
+void Call::Fail(const Status& status) {
+  SqlError error = ToSqlError(status);
+  reply.status = error.http;
+  reply.body.clear();
+  if (error.substatus != 0) {
+    reply.Add("x-ms-substatus", std::to_string(error.substatus));
+  }
+  if (status.code() == Code::kThrottled) {
+    reply.Add("x-ms-retry-after-ms", std::to_string(status.retry_after_ms()));
+  }
+  if (error.http == 304) {
+    return;
+  }
+  reply.body = "{\"code\":\"";
+  reply.body += error.code;
+  reply.body += '"';
+  // Query errors bring their own JSON; all others are wrapped as the service does.
+  std::string errors = "{\"Errors\":[";
+  types::AppendJsonString(status.message(), errors);
+  errors += "]}";
+  AppendText("message", "Message: " + (status.message().starts_with("{\"errors\"") ? status.message() : errors) +
+                            "\r\nActivityId: " + activity_id + ", Request URI: /" + link,
+             reply.body);
+  reply.body += '}';
+}
+
+void Call::AddPartitionHeaders(const partition::Reply& from) {
+  charge += from.charge;
+  if (from.partition != PartitionId()) {
+    std::string id = from.partition.ToString();
+    std::string lsn = from.lsn.ToString();
+    reply.Add("x-ms-session-token", id + ":-1#" + lsn);
+    reply.Add("lsn", lsn);
+    reply.Add("x-ms-documentdb-partitionkeyrangeid", id);
+  }
+}
+
+void Call::AddContainerHeaders(const model::Container& container) {
+  reply.Add("x-ms-alt-content-path", container.link);
+  reply.Add("x-ms-content-path", container.rid);
+}
+
+Result<Consistency> ParseConsistency(std::string_view name) {
+  for (Consistency level : {Consistency::kStrong, Consistency::kBoundedStaleness, Consistency::kSession,
+                            Consistency::kConsistentPrefix, Consistency::kEventual}) {
+    if (ConsistencyName(level) == name) {
+      return level;
+    }
+  }
+  return Error(Code::kInvalidArgument, "The consistency level '" + std::string(name) +
+                                           "' is not one of Strong, BoundedStaleness, Session, ConsistentPrefix, "
+                                           "Eventual.");
+}
+
+std::string_view ConsistencyName(Consistency level) {
+  switch (level) {
+    case Consistency::kStrong: return "Strong";
+    case Consistency::kBoundedStaleness: return "BoundedStaleness";
+    case Consistency::kSession: return "Session";
+    case Consistency::kConsistentPrefix: return "ConsistentPrefix";
+    case Consistency::kEventual: return "Eventual";
+  }
+  return "Session";
+}
+
+Result<partition::ReadPrice> Call::ReadPrice() const {
+  Consistency level = options().consistency;
+  if (std::string_view asked = Header("x-ms-consistency-level"); !asked.empty()) {
+    ORRERY_TRY(Consistency wanted, ParseConsistency(asked));
+    if (wanted < level) {
+      return Error(Code::kInvalidArgument, "ConsistencyLevel " + std::string(asked) +
+                                               " specified in the request is stronger than the account's " +
+                                               std::string(ConsistencyName(level)) + ".");
+    }
+    level = wanted;
+  }
+  return level <= Consistency::kBoundedStaleness ? partition::ReadPrice::kTwoReplicas
+                                                 : partition::ReadPrice::kOneReplica;
+}
+
+Result<Lsn> Call::SessionOf(const partition::PartitionRange& range) const {
+  std::string_view text = Header("x-ms-session-token");
+  if (text.empty()) {
+    return Lsn();
+  }
+  ORRERY_TRY(std::vector<types::SessionToken> tokens, types::ParseSessionTokens(text));
+  for (const types::SessionToken& token : tokens) {
+    // A token of a parent is satisfied: this partition begins where its parent ended.
+    if (token.partition == range.id) {
+      return token.lsn;
+    }
+  }
+  return Lsn();
+}
+
+namespace {
+
+Result<uint64_t> ParseThroughput(std::string_view text) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return Error(Code::kInvalidArgument, "The throughput '" + std::string(text) + "' is not a whole number.");
+  }
+  return value;
+}
+
+}  // namespace
+
+Result<model::ThroughputRequest> Call::Throughput() const {
+  model::ThroughputRequest throughput;
+  if (std::string_view manual = Header("x-ms-offer-throughput"); !manual.empty()) {
+    ORRERY_TRY(throughput.manual, ParseThroughput(manual));
+  }
+  if (std::string_view settings = Header("x-ms-cosmos-offer-autopilot-settings"); !settings.empty()) {
+    ORRERY_TRY(types::Document parsed, types::Document::FromJson(settings));
+    types::Value most = parsed.Get("maxThroughput");
+    if (most.kind() != types::Kind::kNumber || !most.is_integer() || most.integer() < 0) {
+      return Error(Code::kInvalidArgument, "The autoscale settings must hold a whole number maxThroughput.");
+    }
+    throughput.autoscale_max = static_cast<uint64_t>(most.integer());
+  }
+  return throughput;
+}
+
+}  // namespace orrery::api::sql

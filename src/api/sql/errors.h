@@ -1,0 +1,18 @@
+// How this API says what went wrong: HTTP status, substatus and code word of a Status.
+#pragma once
+
+#include <string_view>
+
+#include "base/status.h"
+
+namespace orrery::api::sql {
+
+struct SqlError {
+  int http = 500;
+  int substatus = 0;  // 0: no such header
+  std::string_view code;
+};
+
+SqlError ToSqlError(const Status& status);
+
+}  // namespace orrery::api::sql

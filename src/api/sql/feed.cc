@@ -1,0 +1,315 @@
+// Pages of items: the read feed, and queries that filter it.
+//
+// A page walks over the partitions in the order of the ring. The continuation says how far it came:
+// [{"token":"<key of the last item, base64>","range":{"min":"<EPK>","max":"<EPK>"}}].
+#include <charconv>
+
+#include "api/sql/call.h"
+#include "query/query.h"
+
+namespace orrery::api::sql {
+
+using model::Container;
+using partition::Reply;
+using runtime::Task;
+using types::EpkRange;
+using types::Kind;
+using types::Value;
+
+namespace {
+
+constexpr uint32_t kPageItems = 1000;
+constexpr uint32_t kPageItemsMost = 10'000;
+
+// What a feed still has to read.
+struct Position {
+  EpkRange range;
+  std::string after;  // key of the last item that was read
+};
+
+struct Feed {
+  Position position;
+  std::optional<types::PartitionKey> only_key;
+  uint32_t items_max = kPageItems;
+  std::string filter;
+  types::Document parameters;
+  partition::ReadPrice price = partition::ReadPrice::kOneReplica;
+};
+
+Result<uint32_t> PageSize(std::string_view text) {
+  if (text.empty() || text == "0") {
+    return kPageItems;
+  }
+  if (text == "-1") {
+    return kPageItemsMost;
+  }
+  uint32_t size = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    return Error(Code::kInvalidArgument, "The x-ms-max-item-count '" + std::string(text) + "' is not a page size.");
+  }
+  return std::min(size, kPageItemsMost);
+}
+
+Result<Position> ReadContinuation(std::string_view text, const EpkRange& whole) {
+  auto bad = [] { return Error(Code::kInvalidArgument, "Invalid Continuation Token"); };
+  Result<types::Document> parsed = types::ParseJsonValue(text);
+  if (!parsed) {
+    return bad();
+  }
+  Value first = types::Element(parsed->Get("v"), 0);
+  Value range = types::Member(first, "range");
+  Value token = types::Member(first, "token");
+  Value min = types::Member(range, "min");
+  Value max = types::Member(range, "max");
+  Position position;
+  if (token.kind() != Kind::kString || min.kind() != Kind::kString || max.kind() != Kind::kString ||
+      !FromBase64(token.string(), &position.after) || !FromHex(min.string(), &position.range.min) ||
+      !FromHex(max.string(), &position.range.max) || position.range.min < whole.min ||
+      position.range.max > whole.max) {
+    return bad();
+  }
+  return position;
+}
+
+std::string WriteContinuation(const Position& position) {
+  return "[{\"token\":\"" + ToBase64(position.after) + "\",\"range\":{\"min\":\"" + ToHex(position.range.min) +
+         "\",\"max\":\"" + ToHex(position.range.max) + "\"}}]";
+}
+
+// Which part of the ring the request is about.
+Result<Position> WholeOf(const Call& call, const Container& container, Feed& feed) {
+  Position whole;
+  if (std::string_view key = call.Header("x-ms-documentdb-partitionkey"); !key.empty()) {
+    ORRERY_TRY(types::PartitionKey parsed, types::PartitionKey::FromJson(key));
+    bool prefix = container.key.kind == types::KeyKind::kMultiHash && !parsed.components.empty() &&
+                  parsed.components.size() < container.key.paths.size();
+    if (prefix) {
+      whole.range = types::PrefixRange(container.key, parsed);
+    } else {
+      ORRERY_TRY(model::ItemAddress address, model::AddressOf(container, parsed));
+      whole.range = {.min = address.epk, .max = address.epk + std::string(1, '\xFF')};
+      feed.only_key = std::move(address.key);
+    }
+    return whole;
+  }
+  if (std::string_view id = call.Header("x-ms-documentdb-partitionkeyrangeid"); !id.empty()) {
+    uint64_t number = 0;
+    std::from_chars(id.data(), id.data() + id.size(), number);
+    // A retired id is served by its children: an SDK loops for ever on 410.
+    const partition::PartitionRange* range = container.map->FindId(PartitionId(number));
+    if (range == nullptr) {
+      return Error(Code::kMoved, "There is no partition key range '" + std::string(id) + "'.");
+    }
+    whole.range = range->range;
+  }
+  std::string min;
+  std::string max;
+  if (!FromHex(call.Header("x-ms-start-epk"), &min) || !FromHex(call.Header("x-ms-end-epk"), &max)) {
+    return Error(Code::kInvalidArgument, "The EPK range of the request is not in hex.");
+  }
+  whole.range.min = std::max(whole.range.min, min);
+  if (!max.empty()) {
+    whole.range.max = std::min(whole.range.max, max);
+  }
+  return whole;
+}
+
+Result<Feed> ReadRequest(const Call& call, const Container& container) {
+  Feed feed;
+  ORRERY_TRY(feed.position, WholeOf(call, container, feed));
+  ORRERY_TRY(feed.items_max, PageSize(call.Header("x-ms-max-item-count")));
+  ORRERY_TRY(feed.price, call.ReadPrice());
+  if (std::string_view continuation = call.Header("x-ms-continuation"); !continuation.empty()) {
+    ORRERY_TRY(feed.position, ReadContinuation(continuation, feed.position.range));
+  }
+  return feed;
+}
+
+struct QueryRequest {
+  std::string text;
+  types::Document parameters;  // its member "v"
+};
+
+Result<QueryRequest> ReadQuery(const Call& call) {
+  if (call.Header("content-type").starts_with("application/sql")) {
+    return QueryRequest{.text = std::string(call.request.body)};
+  }
+  ORRERY_TRY(types::Document body, types::Document::FromJson(call.request.body));
+  Value text = body.Get("query");
+  if (text.kind() != Kind::kString) {
+    return Error(Code::kInvalidArgument, "The body of a query must hold its text as 'query'.");
+  }
+  types::DocumentBuilder builder;
+  builder.Append("v", body.Get("parameters"));
+  return QueryRequest{.text = std::string(text.string()), .parameters = builder.Finish()};
+}
+
+// Reads a page; the rest of the position is what comes after it.
+class PageReader {
+ public:
+  PageReader(Call& call, std::shared_ptr<const Container> container, Feed feed)
+      : call_(call), container_(std::move(container)), feed_(std::move(feed)) {}
+
+  Task<Status> Read();
+  // Charge and session of the page, good or bad.
+  void AddHeaders() {
+    last_.charge = charge_;
+    call_.AddPartitionHeaders(last_);
+  }
+  void Answer();
+
+ private:
+  bool Full() const { return count_ >= feed_.items_max || documents_.size() >= model::kPageBytesMax; }
+  bool Exhausted() const { return feed_.position.range.min >= feed_.position.range.max; }
+  Status Take(const Reply& reply, const partition::PartitionRange& range);
+
+  Call& call_;
+  std::shared_ptr<const Container> container_;
+  Feed feed_;
+  std::string documents_;
+  size_t count_ = 0;
+  Reply last_;
+  partition::RequestUnits charge_;
+};
+
+Task<Status> PageReader::Read() {
+  // Bounded: each turn reads a slice of a partition or leaves one behind, and the deadline ends a page early.
+  Instant deadline = call_.clock().Now() + std::chrono::seconds(2);
+  partition::Ring ring = container_->ring();
+  for (int moved = 0; !Full() && !Exhausted() && call_.clock().Now() < deadline;) {
+    const partition::PartitionRange& range = ring.map->Find(feed_.position.range.min);
+    model::ReadFeed read;
+    read.range = feed_.position.range;
+    read.only_key = feed_.only_key;
+    read.after = feed_.position.after;
+    read.items_max = feed_.items_max - static_cast<uint32_t>(count_);
+    read.filter = feed_.filter;
+    read.parameters = feed_.parameters;
+    read.price = feed_.price;
+    Result<Lsn> session = call_.SessionOf(range);
+    if (!session) {
+      co_return session.error();
+    }
+    read.session = *session;
+    Reply reply = co_await call_.router().ExecuteAt(ring, range, read);
+    Code code = reply.status.code();
+    if ((code == Code::kMoved || code == Code::kSchemaChanged) && ++moved < 10) {
+      ring = call_.catalog().FindRing(container_->id);
+      if (ring.map == nullptr) {
+        co_return Status(Code::kOwnerNotFound, "Owner resource does not exist");
+      }
+      continue;
+    }
+    charge_ += reply.charge;
+    last_ = reply;
+    if (!reply.status.ok()) {
+      // What was read before is not thrown away: the client comes back for the rest.
+      co_return count_ > 0 && code == Code::kThrottled ? Status::Ok() : reply.status;
+    }
+    if (Status taken = Take(reply, range); !taken.ok()) {
+      co_return taken;
+    }
+  }
+  co_return Status::Ok();
+}
+
+Status PageReader::Take(const Reply& reply, const partition::PartitionRange& range) {
+  auto page = model::ReadFeed::Page::Decode(reply.body);
+  if (!page) {
+    return page.error();
+  }
+  for (const std::string& item : page->items) {
+    documents_ += count_++ == 0 ? "" : ",";
+    ORRERY_RETURN_IF_ERROR(AppendItem(*container_, item, documents_));
+  }
+  feed_.position.after = std::move(page->last);
+  if (feed_.position.after.empty()) {
+    feed_.position.range.min = feed_.only_key ? feed_.position.range.max : range.range.max;
+  }
+  return Status::Ok();
+}
+
+void PageReader::Answer() {
+  std::string& out = call_.reply.body;
+  out = "{\"_rid\":\"" + container_->rid + "\",\"Documents\":[";
+  out += documents_;
+  out += "],\"_count\":" + std::to_string(count_) + "}";
+  call_.reply.Add("x-ms-item-count", std::to_string(count_));
+  if (!Exhausted()) {
+    call_.reply.Add("x-ms-continuation", WriteContinuation(feed_.position));
+  }
+  call_.Succeed(200);
+}
+
+Task<> AnswerFeed(Call& call, std::shared_ptr<const Container> container, Feed feed) {
+  PageReader reader(call, container, std::move(feed));
+  Status status = co_await reader.Read();
+  reader.AddHeaders();
+  call.AddContainerHeaders(*container);
+  if (!status.ok()) {
+    call.Fail(status);
+    co_return;
+  }
+  reader.Answer();
+}
+
+}  // namespace
+
+Task<> ListItems(Call& call) {
+  auto found = call.FindContainer();
+  if (!found) {
+    call.Fail(found.error());
+    co_return;
+  }
+  if (!call.Header("a-im").empty()) {
+    call.Fail(Status(Code::kNotSupported, "The change feed is not supported yet."));
+    co_return;
+  }
+  Result<Feed> feed = ReadRequest(call, **found);
+  if (!feed) {
+    call.Fail(feed.error());
+    co_return;
+  }
+  co_await AnswerFeed(call, *found, std::move(*feed));
+}
+
+Task<> QueryItems(Call& call, std::shared_ptr<const Container> container) {
+  Result<QueryRequest> request = ReadQuery(call);
+  Result<Feed> feed = ReadRequest(call, *container);
+  if (!request || !feed) {
+    call.Fail(!request ? request.error() : feed.error());
+    co_return;
+  }
+  Result<query::Query> query = query::Query::Parse(request->text, request->parameters.Get("v"));
+  if (!query) {
+    call.Fail(query.error());
+    co_return;
+  }
+  if (query->has_filter()) {
+    feed->filter = std::move(request->text);
+    feed->parameters = std::move(request->parameters);
+  }
+  co_await AnswerFeed(call, std::move(container), std::move(*feed));
+}
+
+Task<> PlanQuery(Call& call, std::shared_ptr<const Container> container) {
+  Result<QueryRequest> request = ReadQuery(call);
+  if (!request) {
+    call.Fail(request.error());
+    co_return;
+  }
+  Result<query::Query> query = query::Query::Parse(request->text, request->parameters.Get("v"));
+  Feed unused;
+  Result<Position> whole = WholeOf(call, *container, unused);
+  if (!query || !whole) {
+    call.Fail(!query ? query.error() : whole.error());
+    co_return;
+  }
+  call.charge = partition::PriceOfControl(false);
+  call.AddContainerHeaders(*container);
+  call.reply.body = query::QueryPlanJson(*query, ToHex(whole->range.min), ToHex(whole->range.max));
+  call.Succeed(200);
+}
+
+}  // namespace orrery::api::sql

@@ -1,0 +1,96 @@
+#include "api/sql/call.h"
+#include "storage/item.h"
+#include "types/rid.h"
+
+namespace orrery::api::sql {
+
+void AppendText(std::string_view name, std::string_view text, std::string& out) {
+  out += ",\"";
+  out += name;
+  out += "\":";
+  types::AppendJsonString(text, out);
+}
+
+namespace {
+
+void AppendSystem(std::string_view rid, std::string_view self, std::string_view etag, WallTime time, std::string& out) {
+  AppendText("_rid", rid, out);
+  AppendText("_self", self, out);
+  AppendText("_etag", etag, out);
+  out += ",\"_ts\":" + std::to_string(time.seconds());
+}
+
+}  // namespace
+
+void AppendDatabase(const model::Database& database, std::string& out) {
+  out += "{\"id\":";
+  types::AppendJsonString(database.name, out);
+  AppendSystem(database.rid, database.self(), model::EtagText(database.etag, database.time), database.time, out);
+  out += ",\"_colls\":\"colls/\",\"_users\":\"users/\"}";
+}
+
+void AppendContainer(const model::Container& container, std::string& out) {
+  out += '{';
+  types::AppendJsonMembers(container.definition.root(), out);
+  AppendSystem(container.rid, container.self, model::EtagText(container.etag, container.time), container.time, out);
+  out += ",\"_docs\":\"docs/\",\"_sprocs\":\"sprocs/\",\"_triggers\":\"triggers/\",\"_udfs\":\"udfs/\","
+         "\"_conflicts\":\"conflicts/\"}";
+}
+
+void AppendPartitionRange(const model::Container& container, const partition::PartitionRange& range, std::string& out) {
+  std::string rid = types::PartitionRangeRid(container.rid, range.id);
+  out += "{\"id\":\"" + range.id.ToString() + "\",\"minInclusive\":\"" + ToHex(range.range.min) +
+         "\",\"maxExclusive\":\"" + ToHex(range.range.max) + "\",\"ridPrefix\":" + range.id.ToString() +
+         ",\"throughputFraction\":" + std::to_string(1.0 / static_cast<double>(container.map->ranges().size())) +
+         ",\"status\":\"online\",\"parents\":[";
+  for (size_t i = 0; i < range.parents.size(); ++i) {
+    out += (i == 0 ? "\"" : ",\"") + range.parents[i].ToString() + "\"";
+  }
+  out += ']';
+  AppendSystem(rid, container.self + "pkranges/" + rid + "/", model::EtagText(container.etag, container.time),
+               container.time, out);
+  out += '}';
+}
+
+void AppendOffer(const OfferOwner& owner, std::string& out) {
+  std::string rid = types::OfferRid(owner.offer.number);
+  out += "{\"resource\":";
+  types::AppendJsonString(owner.self, out);
+  out += ",\"offerType\":\"Invalid\"";
+  AppendText("offerResourceId", owner.rid, out);
+  out += ",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":" + std::to_string(owner.offer.reported());
+  if (owner.offer.autoscale()) {
+    out += ",\"offerAutopilotSettings\":{\"maxThroughput\":" + std::to_string(owner.offer.autoscale_max) + "}";
+  }
+  out += ",\"offerIsRUPerMinuteThroughputEnabled\":false,\"offerMinimumThroughputParameters\":{}}";
+  AppendText("id", rid, out);
+  AppendSystem(rid, "offers/" + rid + "/", model::EtagText(owner.offer.etag, owner.offer.time), owner.offer.time, out);
+  out += '}';
+}
+
+Status AppendItem(const model::Container& container, std::string_view stored, std::string& out) {
+  Result<storage::ItemView> item = storage::DecodeItem(stored);
+  if (!item) {
+    return item.error();
+  }
+  std::string rid = types::DocumentRid(container.rid, item->header.number);
+  out += '{';
+  types::AppendJsonMembers(types::Value::Object(item->payload), out);
+  // Nothing here needs escapes but the quotes of the etag.
+  out += ",\"_rid\":\"";
+  out += rid;
+  out += "\",\"_self\":\"";
+  out += container.self;
+  out += "docs/";
+  out += rid;
+  out += "/\",\"_etag\":\"\\";
+  std::string etag = model::ItemEtag(item->header);
+  etag.insert(etag.size() - 1, 1, '\\');
+  out += etag;
+  out += "\",\"_attachments\":\"attachments/\",\"_ts\":";
+  out += std::to_string(item->header.time.seconds());
+  out += '}';
+  return Status::Ok();
+}
+
+}  // namespace orrery::api::sql

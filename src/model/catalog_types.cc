@@ -1,0 +1,342 @@
+#include "model/catalog_types.h"
+
+#include <limits>
+
+#include "types/rid.h"
+
+namespace orrery::model {
+
+using types::Kind;
+using types::Member;
+using types::Value;
+
+namespace {
+
+constexpr uint8_t kRecordVersion = 1;
+constexpr size_t kNameMax = 255;
+constexpr size_t kUniqueKeysMax = 10;
+constexpr size_t kUniquePathsMax = 16;
+
+std::unexpected<Status> Invalid(std::string message) { return Error(Code::kInvalidArgument, std::move(message)); }
+
+Result<types::PartitionKeyDefinition> ReadKeyDefinition(Value value) {
+  types::PartitionKeyDefinition key;
+  if (value.kind() != Kind::kObject) {
+    return Invalid("The partition key definition is missing or not an object.");
+  }
+  Value paths = Member(value, "paths");
+  if (paths.kind() != Kind::kArray) {
+    return Invalid("The partition key definition has no array of paths.");
+  }
+  for (types::ValueIterator path(paths.bson()); path.Next();) {
+    if (path.value().kind() != Kind::kString) {
+      return Invalid("A partition key path is not a string.");
+    }
+    key.paths.emplace_back(path.value().string());
+  }
+  Value kind = Member(value, "kind");
+  if (kind.kind() == Kind::kString) {
+    if (kind.string() == "Hash") {
+      key.kind = types::KeyKind::kHash;
+    } else if (kind.string() == "MultiHash") {
+      key.kind = types::KeyKind::kMultiHash;
+    } else if (kind.string() == "Range") {
+      key.kind = types::KeyKind::kRange;
+    } else {
+      return Invalid("The partition key kind '" + std::string(kind.string()) + "' is not Hash or MultiHash.");
+    }
+  } else if (kind.defined()) {
+    return Invalid("The partition key kind is not a string.");
+  } else if (key.paths.size() > 1) {
+    key.kind = types::KeyKind::kMultiHash;
+  }
+  Value version = Member(value, "version");
+  if (version.defined()) {
+    if (version.kind() != Kind::kNumber || !version.is_integer()) {
+      return Invalid("The partition key version is not a whole number.");
+    }
+    key.version = static_cast<int>(version.integer());
+  }
+  ORRERY_TRY_STATUS(key.Validate());
+  return key;
+}
+
+std::string_view KindName(types::KeyKind kind) {
+  switch (kind) {
+    case types::KeyKind::kHash: return "Hash";
+    case types::KeyKind::kMultiHash: return "MultiHash";
+    case types::KeyKind::kRange: return "Range";
+  }
+  return "Hash";
+}
+
+Result<std::vector<std::vector<std::vector<std::string>>>> ReadUniqueKeys(Value policy) {
+  std::vector<std::vector<std::vector<std::string>>> unique;
+  if (!policy.defined() || policy.kind() == Kind::kNull) {
+    return unique;
+  }
+  Value keys = Member(policy, "uniqueKeys");
+  if (policy.kind() != Kind::kObject || (keys.defined() && keys.kind() != Kind::kArray)) {
+    return Invalid("The unique key policy is malformed.");
+  }
+  if (!keys.defined()) {
+    return unique;
+  }
+  for (types::ValueIterator key(keys.bson()); key.Next();) {
+    Value paths = Member(key.value(), "paths");
+    if (paths.kind() != Kind::kArray) {
+      return Invalid("A unique key has no array of paths.");
+    }
+    types::PartitionKeyDefinition as_paths{.kind = types::KeyKind::kMultiHash};
+    for (types::ValueIterator path(paths.bson()); path.Next();) {
+      if (path.value().kind() != Kind::kString || !path.value().string().starts_with("/")) {
+        return Invalid("A unique key path must be a string that starts with '/'.");
+      }
+      as_paths.paths.emplace_back(path.value().string());
+    }
+    if (as_paths.paths.empty() || as_paths.paths.size() > kUniquePathsMax) {
+      return Invalid("A unique key must have 1 to 16 paths.");
+    }
+    unique.push_back(as_paths.SplitPaths());
+  }
+  if (unique.size() > kUniqueKeysMax) {
+    return Invalid("A container may have at most 10 unique keys.");
+  }
+  return unique;
+}
+
+Result<std::optional<int32_t>> ReadTtl(Value ttl) {
+  if (!ttl.defined() || ttl.kind() == Kind::kNull) {
+    return std::nullopt;
+  }
+  bool fits = ttl.kind() == Kind::kNumber && ttl.is_integer() &&
+              (ttl.integer() == -1 || (ttl.integer() > 0 && ttl.integer() <= std::numeric_limits<int32_t>::max()));
+  if (!fits) {
+    return Invalid("The value of defaultTtl must be -1 or a positive 32-bit integer.");
+  }
+  return static_cast<int32_t>(ttl.integer());
+}
+
+void EncodeOffer(Encoder& encoder, const std::optional<Offer>& offer) {
+  encoder.Bool(offer.has_value());
+  if (offer) {
+    encoder.U32(offer->number);
+    encoder.U64(offer->manual);
+    encoder.U64(offer->autoscale_max);
+    encoder.Bool(offer->chosen);
+    encoder.U64(static_cast<uint64_t>(offer->time.micros));
+    encoder.U64(offer->etag);
+  }
+}
+
+std::optional<Offer> DecodeOffer(Decoder& decoder) {
+  if (!decoder.Bool()) {
+    return std::nullopt;
+  }
+  Offer offer;
+  offer.number = decoder.U32();
+  offer.manual = decoder.U64();
+  offer.autoscale_max = decoder.U64();
+  offer.chosen = decoder.Bool();
+  offer.time = {static_cast<int64_t>(decoder.U64())};
+  offer.etag = decoder.U64();
+  return offer;
+}
+
+void AppendUniqueKeys(types::DocumentBuilder& builder, Value policy) {
+  if (policy.kind() == Kind::kObject) {
+    builder.Append("uniqueKeyPolicy", policy);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const Database> CatalogView::FindDatabase(std::string_view name) const {
+  auto found = databases.find(name);
+  return found == databases.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const Container> CatalogView::FindContainer(std::string_view link) const {
+  auto found = containers_by_link.find(link);
+  return found == containers_by_link.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const Container> CatalogView::FindContainer(ContainerId id) const {
+  auto found = containers_by_id.find(id);
+  return found == containers_by_id.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<const Container>> CatalogView::ContainersOf(DatabaseId database) const {
+  std::vector<std::shared_ptr<const Container>> all;
+  for (auto at = containers.lower_bound({database, ""}); at != containers.end() && at->first.first == database; ++at) {
+    all.push_back(at->second);
+  }
+  return all;
+}
+
+Status CheckResourceName(std::string_view name) {
+  if (name.empty() || name.size() > kNameMax) {
+    return Status(Code::kInvalidArgument, "The id must have 1 to 255 characters.");
+  }
+  if (name.find_first_of("/\\#?") != std::string_view::npos || name.back() == ' ') {
+    return Status(Code::kInvalidArgument, "The id must not contain '/', '\\', '#' or '?', nor end with a space.");
+  }
+  return Status::Ok();
+}
+
+Result<types::Document> NormalizeContainer(Value definition) {
+  Value id = Member(definition, "id");
+  if (id.kind() != Kind::kString) {
+    return Invalid("The input content is invalid because the required properties - 'id; ' - are missing.");
+  }
+  ORRERY_TRY_STATUS(CheckResourceName(id.string()));
+  types::DocumentBuilder builder;
+  builder.Append("id", id);
+
+  Value policy = Member(definition, "indexingPolicy");
+  types::Document index = IndexPolicy::DefaultJson();
+  if (policy.defined() && policy.kind() != Kind::kNull) {
+    ORRERY_TRY(index, IndexPolicy::Normalize(policy));
+  }
+  builder.Append("indexingPolicy", index.root());
+
+  ORRERY_TRY(types::PartitionKeyDefinition key, ReadKeyDefinition(Member(definition, "partitionKey")));
+  builder.BeginObject("partitionKey");
+  builder.BeginArray("paths");
+  for (const std::string& path : key.paths) {
+    builder.Append("", path);
+  }
+  builder.End();
+  builder.Append("kind", KindName(key.kind));
+  builder.Append("version", Value::Integer(key.version));
+  builder.End();
+
+  ORRERY_TRY(std::optional<int32_t> ttl, ReadTtl(Member(definition, "defaultTtl")));
+  if (ttl) {
+    builder.Append("defaultTtl", Value::Integer(*ttl));
+  }
+  auto unique = ReadUniqueKeys(Member(definition, "uniqueKeyPolicy"));
+  if (!unique) {
+    return Error(unique.error());
+  }
+  AppendUniqueKeys(builder, Member(definition, "uniqueKeyPolicy"));
+  types::Document conflicts =
+      *types::Document::FromJson(R"({"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""})");
+  Value given = Member(definition, "conflictResolutionPolicy");
+  builder.Append("conflictResolutionPolicy", given.kind() == Kind::kObject ? given : conflicts.root());
+  types::Document geography = *types::Document::FromJson(R"({"type":"Geography"})");
+  Value geo = Member(definition, "geospatialConfig");
+  builder.Append("geospatialConfig", geo.kind() == Kind::kObject ? geo : geography.root());
+  for (std::string_view kept : {"computedProperties", "vectorEmbeddingPolicy", "fullTextPolicy", "changeFeedPolicy",
+                                "clientEncryptionPolicy", "analyticalStorageTtl"}) {
+    builder.Append(kept, Member(definition, kept));
+  }
+  return builder.Finish();
+}
+
+Status Container::ReadDefinition() {
+  auto read_key = ReadKeyDefinition(definition.Get("partitionKey"));
+  if (!read_key) {
+    return read_key.error();
+  }
+  key = std::move(*read_key);
+  key_paths = key.SplitPaths();
+  auto ttl = ReadTtl(definition.Get("defaultTtl"));
+  if (!ttl) {
+    return ttl.error();
+  }
+  default_ttl = *ttl;
+  auto unique = ReadUniqueKeys(definition.Get("uniqueKeyPolicy"));
+  if (!unique) {
+    return unique.error();
+  }
+  unique_keys = std::move(*unique);
+  index = IndexPolicy::Compile(definition.Get("indexingPolicy"));
+  link = "dbs/" + database_name + "/colls/" + name;
+  self = "dbs/" + types::DatabaseRid(database) + "/colls/" + rid + "/";
+  return Status::Ok();
+}
+
+Status CheckContainerChange(const Container& before, const Container& after) {
+  if (before.name != after.name) {
+    return Status(Code::kInvalidArgument, "The id of a container cannot be changed.");
+  }
+  if (before.key != after.key) {
+    return Status(Code::kInvalidArgument, "Document collection partition key cannot be changed.");
+  }
+  if (before.unique_keys != after.unique_keys) {
+    return Status(Code::kForbidden, "The unique index cannot be modified.");
+  }
+  return Status::Ok();
+}
+
+std::string EncodeDatabase(const Database& database) {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(kRecordVersion);
+  encoder.U32(database.id.value());
+  encoder.Bytes(database.name);
+  encoder.U64(static_cast<uint64_t>(database.time.micros));
+  encoder.U64(database.etag);
+  EncodeOffer(encoder, database.offer);
+  return out;
+}
+
+Result<Database> DecodeDatabase(std::string_view bytes) {
+  Decoder decoder(bytes);
+  uint8_t version = decoder.U8();
+  Database database;
+  database.id = DatabaseId(decoder.U32());
+  database.name = decoder.Bytes();
+  database.time = {static_cast<int64_t>(decoder.U64())};
+  database.etag = decoder.U64();
+  database.offer = DecodeOffer(decoder);
+  if (!decoder.done() || version != kRecordVersion) {
+    return Error(Code::kCorruption, "database record is malformed or newer than this program");
+  }
+  database.rid = types::DatabaseRid(database.id);
+  return database;
+}
+
+std::string EncodeContainer(const Container& container) {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(kRecordVersion);
+  encoder.U32(container.id.value());
+  encoder.U32(container.database.value());
+  encoder.Bytes(container.database_name);
+  encoder.Bytes(container.name);
+  encoder.U64(container.version);
+  encoder.U64(static_cast<uint64_t>(container.time.micros));
+  encoder.U64(container.etag);
+  encoder.Bytes(container.definition.bson());
+  EncodeOffer(encoder, container.offer);
+  container.map->Encode(encoder);
+  return out;
+}
+
+Result<Container> DecodeContainer(std::string_view bytes) {
+  Decoder decoder(bytes);
+  uint8_t version = decoder.U8();
+  Container container;
+  container.id = ContainerId(decoder.U32());
+  container.database = DatabaseId(decoder.U32());
+  container.database_name = decoder.Bytes();
+  container.name = decoder.Bytes();
+  container.version = decoder.U64();
+  container.time = {static_cast<int64_t>(decoder.U64())};
+  container.etag = decoder.U64();
+  std::string bson(decoder.Bytes());
+  container.offer = DecodeOffer(decoder);
+  if (!decoder.ok() || version != kRecordVersion) {
+    return Error(Code::kCorruption, "container record is malformed or newer than this program");
+  }
+  ORRERY_TRY(partition::PartitionMap map, partition::PartitionMap::Decode(decoder));
+  container.map = std::make_shared<const partition::PartitionMap>(std::move(map));
+  ORRERY_TRY(container.definition, types::Document::FromBson(std::move(bson)));
+  container.rid = types::ContainerRid(container.database, container.id);
+  ORRERY_TRY_STATUS(container.ReadDefinition());
+  return container;
+}
+
+}  // namespace orrery::model

@@ -1,0 +1,186 @@
+#include "model/partition_host.h"
+
+#include "base/log.h"
+#include "model/items.h"
+#include "replication/local_replica_set.h"
+
+namespace orrery::model {
+
+using partition::Replica;
+using partition::RequestUnits;
+using runtime::Task;
+
+PartitionHost::PartitionHost(Catalog& catalog, storage::Store& store, runtime::WorkerPool& workers, const Clock& clock,
+                             partition::ReplicaTable& replicas, HostOptions options)
+    : catalog_(catalog),
+      store_(store),
+      workers_(workers),
+      clock_(clock),
+      replicas_(replicas),
+      options_(options),
+      services_{.state = store.state(), .workers = workers, .clock = clock} {}
+
+PartitionHost::Share PartitionHost::ShareOf(const Container& container, const Database& database) const {
+  if (!container.offer) {
+    return {.per_partition = database.offer->spendable(), .governed = true};
+  }
+  return {.per_partition = std::max<uint64_t>(1, container.offer->spendable() / container.map->ranges().size()),
+          .governed = container.offer->chosen || options_.strict};
+}
+
+std::shared_ptr<partition::Governor> PartitionHost::GovernorOf(const Container& container, const Database& database,
+                                                               const Share& share) {
+  auto units = RequestUnits(static_cast<double>(share.per_partition));
+  if (container.offer) {
+    return std::make_shared<partition::Governor>(units, options_.burst);
+  }
+  auto& shared = shared_governors_[database.id];
+  if (shared == nullptr) {
+    shared = std::make_shared<partition::Governor>(units, options_.burst);
+  }
+  return shared;
+}
+
+std::vector<std::shared_ptr<Replica>> PartitionHost::MakeReplicas(const std::shared_ptr<const Container>& container,
+                                                                  const Database& database) {
+  std::vector<std::shared_ptr<Replica>> made;
+  Share share = ShareOf(*container, database);
+  for (const partition::PartitionRange& range : container->map->ranges()) {
+    runtime::Worker& worker = workers_.at(range.id.value());
+    auto set = std::make_unique<replication::LocalReplicaSet>(GroupId(range.id.value()), store_, worker);
+    made.push_back(std::make_shared<Replica>(container->id, range, container, GovernorOf(*container, database, share),
+                                             share.governed, worker, std::move(set), services_));
+  }
+  return made;
+}
+
+void PartitionHost::Load(RecoveredOutcomes outcomes) {
+  auto view = catalog_.view();
+  std::vector<std::shared_ptr<Replica>> all;
+  for (const auto& [id, container] : view->containers_by_id) {
+    auto database = view->FindDatabase(container->database_name);
+    for (auto& replica : MakeReplicas(container, *database)) {
+      GroupId group(replica->id().value());
+      replica->Remember({}, replica->applied(), "", store_.Record(group).time);
+      for (const RecoveredOutcome& outcome : outcomes[group]) {
+        replica->Remember(outcome.id, outcome.lsn, outcome.result, outcome.time);
+      }
+      all.push_back(std::move(replica));
+    }
+  }
+  replicas_.Add(all);
+}
+
+void PartitionHost::Start() {
+  for (const auto& [container, partitions] : catalog_.view()->dropped) {
+    workers_.at(0).Spawn(Clear(container, partitions, gate_.Enter()));
+  }
+  workers_.at(0).Spawn(Sweep(gate_.Enter()));
+}
+
+void PartitionHost::Stop() {
+  stopping_ = true;
+  gate_.Close();
+}
+
+void PartitionHost::OnCreated(const std::shared_ptr<const Container>& container, const Database& database) {
+  replicas_.Add(MakeReplicas(container, database));
+}
+
+void PartitionHost::OnChanged(const std::shared_ptr<const Container>& container, const Database& database) {
+  Share share = ShareOf(*container, database);
+  for (const partition::PartitionRange& range : container->map->ranges()) {
+    if (auto replica = replicas_.Find(range.id)) {
+      replica->SetSchema(container);
+      replica->SetGoverned(share.governed);
+      replica->governor().SetShare(RequestUnits(static_cast<double>(share.per_partition)), clock_.Now());
+    }
+  }
+}
+
+void PartitionHost::OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) {
+  if (auto pass = gate_.Enter()) {
+    workers_.at(0).Spawn(Clear(container, partitions, std::move(pass)));
+  } else {
+    replicas_.Remove(partitions);
+  }
+}
+
+// Removes the data of a dropped container: first nobody can find its replicas, then the last operation on
+// them ends, then the keys go, and only then the catalog forgets that there is something to clear.
+Task<> PartitionHost::Clear(ContainerId container, std::vector<PartitionId> partitions, runtime::Gate::Pass pass) {
+  std::vector<std::weak_ptr<Replica>> leaving;
+  for (PartitionId id : partitions) {
+    leaving.push_back(replicas_.Find(id));
+  }
+  replicas_.Remove(partitions);
+  for (const auto& replica : leaving) {
+    while (!replica.expired()) {
+      // Each worker's cached table keeps replicas alive until its next look-up.
+      for (size_t i = 0; i < workers_.size(); ++i) {
+        workers_.at(i).Post([this] { replicas_.Find(PartitionId(0)); });
+      }
+      if (stopping_) {
+        co_return;  // the next start goes on
+      }
+      co_await runtime::Sleep(std::chrono::milliseconds(20));
+    }
+  }
+  auto clear = [this, container, &partitions]() -> Status {
+    storage::Batch batch;
+    storage::KeySpan items = storage::ItemSpan(container, {});
+    storage::KeySpan unique = storage::UniqueSpan(container, {});
+    batch.DeleteRange(storage::Index(storage::Space::kItems), items.begin, items.end);
+    batch.DeleteRange(storage::Index(storage::Space::kIndex), unique.begin, unique.end);
+    ORRERY_RETURN_IF_ERROR(store_.state().Write(batch, storage::WriteMode::kNoLog));
+    std::vector<GroupId> groups;
+    for (PartitionId id : partitions) {
+      groups.emplace_back(id.value());
+    }
+    ORRERY_RETURN_IF_ERROR(store_.Forget(groups));
+    return store_.CutLog();
+  };
+  Status status = co_await runtime::OnBlocking(workers_, clear);
+  if (status.ok()) {
+    status = co_await catalog_.Cleared(container);
+  }
+  if (!status.ok()) {
+    log::Warning("could not clear a dropped container; the next start tries again", {{"why", status.ToString()}});
+  }
+}
+
+Task<> PartitionHost::Sweep(runtime::Gate::Pass pass) {
+  while (!stopping_) {
+    for (const auto& replica : replicas_.All()) {
+      if (stopping_) {
+        break;
+      }
+      auto schema = replica->schema();
+      if (static_cast<const Container&>(*schema).default_ttl) {
+        co_await SweepReplica(replica);
+      }
+    }
+    for (Duration waited{}; waited < options_.sweep_interval && !stopping_; waited += std::chrono::milliseconds(50)) {
+      co_await runtime::Sleep(std::chrono::milliseconds(50));
+    }
+  }
+}
+
+Task<> PartitionHost::SweepReplica(std::shared_ptr<Replica> replica) {
+  DeleteItems expired;
+  do {
+    auto schema = replica->schema();
+    partition::Target target{.container = replica->container(),
+                             .partition = replica->id(),
+                             .generation = replica->range().generation,
+                             .schema_version = schema->version};
+    expired.id = {};
+    partition::Reply reply = co_await replica->Execute(target, expired);
+    if (!reply.status.ok()) {
+      co_return;
+    }
+    expired.after = std::move(reply.body);
+  } while (!expired.after.empty() && !stopping_);
+}
+
+}  // namespace orrery::model

@@ -1,0 +1,438 @@
+#include <map>
+#include <set>
+
+#include "model/condition.h"
+#include "model/item_access.h"
+#include "model/items.h"
+#include "partition/pricing.h"
+
+namespace orrery::model {
+
+using partition::Latch;
+using partition::Replica;
+using partition::Reply;
+using partition::RequestUnits;
+using runtime::Task;
+using storage::Space;
+using types::Value;
+
+namespace {
+
+// What the transaction has read and will leave of one item.
+struct Slot {
+  std::optional<std::string> stored;  // before the transaction; an expired item counts as stored
+  std::optional<std::string> now;     // after the steps so far
+  bool changed = false;
+  size_t written_by = 0;              // the step that made `now`
+  std::optional<size_t> created_by;   // the step that created the item, if one of this transaction did
+};
+
+int32_t TtlOf(Value item) {
+  Value ttl = types::Member(item, "ttl");
+  return ttl.kind() == types::Kind::kNumber && ttl.is_integer() ? static_cast<int32_t>(ttl.integer()) : 0;
+}
+
+Value Payload(std::string_view stored) { return Value::Object(stored.substr(storage::kItemHeaderBytes)); }
+size_t PayloadBytes(std::string_view stored) { return stored.size() - storage::kItemHeaderBytes; }
+
+storage::ItemHeader HeaderOf(std::string_view stored) { return storage::DecodeItem(stored)->header; }
+
+// The number in an item's rid: unique in the container as long as two partitions with the same low bits do
+// not create in the same microsecond. 50 bits of time, 10 of the partition.
+uint64_t ItemNumber(WallTime time, PartitionId partition) {
+  return (static_cast<uint64_t>(time.micros) << 10 | (partition.value() & 1023)) & ((1ull << 60) - 1);
+}
+
+// The evaluation of one WriteItems: reads and checks, changes slots, prices each step.
+class Evaluation {
+ public:
+  Evaluation(Replica& replica, const Container& container, const WriteItems& operation)
+      : replica_(replica),
+        container_(container),
+        operation_(operation),
+        prefix_(storage::LogicalPartitionPrefix(container.id, operation.address.epk, operation.address.key)) {}
+
+  // Reads what the steps will need. All waiting is here and in CheckUnique, so that between the choice of
+  // the partition time and the log nothing can come in between.
+  Task<Status> Load();
+  StepResult Run(size_t index);
+  // Checks the unique keys and adds their changes; on a violation `culprit` is the step to blame.
+  Task<Status> CheckUnique(storage::WriteSet& set, size_t* culprit);
+  // Gives the changes their time and puts them into the set.
+  void Finish(storage::WriteSet& set, std::vector<StepResult>& results);
+
+ private:
+  StepResult Create(size_t index, Slot& slot);
+  StepResult Replace(size_t index, Slot& slot, const types::Document& body, size_t patch_operations);
+  StepResult Patch(size_t index, Slot& slot);
+  Status CheckEtag(const ItemStep& step, const Slot& slot) const;
+  void Stamp(std::string& item, size_t step, const Slot& slot, WallTime first) const;
+
+  Replica& replica_;
+  const Container& container_;
+  const WriteItems& operation_;
+  const std::string prefix_;
+  std::map<std::string, Slot> slots_;
+};
+
+StepResult Refused(Status status) {
+  return {.status = std::move(status), .charge = partition::PriceOfRefusedWrite()};
+}
+
+Task<Status> Evaluation::Load() {
+  for (const ItemStep& step : operation_.steps) {
+    auto [at, fresh] = slots_.try_emplace(step.id);
+    if (!fresh) {
+      continue;
+    }
+    Slot& slot = at->second;
+    Result<std::string> stored = co_await replica_.Read(Space::kItems, prefix_ + step.id);
+    if (stored) {
+      Result<storage::ItemView> item = storage::DecodeItem(*stored);
+      if (!item) {
+        co_return item.error();
+      }
+      if (!item->header.Expired(container_.default_ttl, replica_.wall())) {
+        slot.now = *stored;
+      }
+      slot.stored = std::move(*stored);
+    } else if (stored.error().code() != Code::kNotFound) {
+      co_return stored.error();
+    }
+  }
+  co_return Status::Ok();
+}
+
+Status Evaluation::CheckEtag(const ItemStep& step, const Slot& slot) const {
+  if (!slot.now) {
+    return Status::Ok();
+  }
+  std::string etag = ItemEtag(HeaderOf(*slot.now));
+  bool same = step.if_match.empty() || step.if_match == "*" || step.if_match == etag;
+  bool other = step.if_none_match.empty() || (step.if_none_match != "*" && step.if_none_match != etag);
+  if (same && other) {
+    return Status::Ok();
+  }
+  return Status(Code::kPreconditionFailed, "One of the specified pre-condition is not met.");
+}
+
+StepResult Evaluation::Create(size_t index, Slot& slot) {
+  const types::Document& body = operation_.steps[index].body;
+  slot.now = storage::EncodeItem({.ttl = TtlOf(body.root())}, body.bson());
+  slot.changed = true;
+  slot.written_by = index;
+  slot.created_by = index;
+  return {.created = true,
+          .charge = partition::PriceOfCreate(body.bson().size(), container_.index.CountTerms(body.root())),
+          .item = *slot.now};
+}
+
+StepResult Evaluation::Replace(size_t index, Slot& slot, const types::Document& body, size_t patch_operations) {
+  storage::ItemHeader header = HeaderOf(*slot.now);
+  IndexPolicy::Change terms = container_.index.CountChanges(Payload(*slot.now), body.root());
+  RequestUnits charge = partition::PriceOfPatch(PayloadBytes(*slot.now), body.bson().size(), terms.removed,
+                                                terms.added, patch_operations);
+  header.ttl = TtlOf(body.root());
+  slot.now = storage::EncodeItem(header, body.bson());
+  slot.changed = true;
+  slot.written_by = index;
+  return {.charge = charge, .item = *slot.now};
+}
+
+StepResult Evaluation::Patch(size_t index, Slot& slot) {
+  const ItemStep& step = operation_.steps[index];
+  types::Document before = types::Document::Trusted(slot.now->substr(storage::kItemHeaderBytes));
+  if (!step.patch.condition.empty()) {
+    auto condition = Compile(step.patch.condition);
+    if (!condition) {
+      return Refused(condition.error());
+    }
+    if (!(*condition)->Holds(before.root())) {
+      return Refused(Status(Code::kConditionFalse, "One of the specified pre-condition is not met."));
+    }
+  }
+  auto after = ApplyPatch(step.patch, before, container_.key_paths);
+  if (!after) {
+    return Refused(after.error());
+  }
+  if (Status ttl = CheckTtl(after->Get("ttl")); !ttl.ok()) {
+    return Refused(std::move(ttl));
+  }
+  if (after->bson().size() > kItemBytesMax) {
+    return Refused(Status(Code::kTooLarge, "Request size is too large"));
+  }
+  return Replace(index, slot, *after, step.patch.operations.size());
+}
+
+StepResult Evaluation::Run(size_t index) {
+  const ItemStep& step = operation_.steps[index];
+  Slot& slot = slots_.at(step.id);
+  bool make = step.kind == StepKind::kCreate || (step.kind == StepKind::kUpsert && !slot.now);
+  if (make && slot.now) {
+    return Refused(Status(Code::kAlreadyExists, "Entity with the specified id already exists in the system."));
+  }
+  if (make) {
+    return Create(index, slot);
+  }
+  if (!slot.now) {
+    return Refused(ItemNotFound());
+  }
+  if (step.kind == StepKind::kRead) {
+    if (!step.if_none_match.empty() && step.if_none_match == ItemEtag(HeaderOf(*slot.now))) {
+      return {.status = Status(Code::kNotModified), .charge = partition::PriceOfMiss()};
+    }
+    return {.charge = partition::PriceOfRead(PayloadBytes(*slot.now)), .item = *slot.now};
+  }
+  if (Status fits = CheckEtag(step, slot); !fits.ok()) {
+    return Refused(std::move(fits));
+  }
+  if (step.kind == StepKind::kPatch) {
+    return Patch(index, slot);
+  }
+  if (step.kind != StepKind::kDelete) {
+    return Replace(index, slot, step.body, 0);
+  }
+  RequestUnits charge =
+      partition::PriceOfDelete(PayloadBytes(*slot.now), container_.index.CountTerms(Payload(*slot.now)));
+  slot.now.reset();
+  slot.changed = true;
+  slot.created_by.reset();
+  return {.charge = charge};
+}
+
+// Old values leave before new ones come, so that items of one transaction may exchange them.
+Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
+  std::map<std::string, std::string> entries;  // entry -> id that holds it after the transaction
+  std::set<std::string> gone;
+  for (const auto& [id, slot] : slots_) {
+    if (slot.changed && slot.stored) {
+      gone.merge(UniqueEntries(container_, prefix_, Payload(*slot.stored)));
+    }
+  }
+  for (const auto& [id, slot] : slots_) {
+    if (!slot.changed || !slot.now) {
+      continue;
+    }
+    for (const std::string& entry : UniqueEntries(container_, prefix_, Payload(*slot.now))) {
+      bool taken = !entries.emplace(entry, id).second;
+      if (!taken && !gone.contains(entry)) {
+        Result<std::string> holder = co_await replica_.Read(Space::kIndex, entry);
+        if (holder) {
+          // An expired item that is still stored does not hold its values.
+          taken = (co_await ReadLive(replica_, container_, prefix_ + *holder)).has_value();
+        } else if (holder.error().code() != Code::kNotFound) {
+          co_return holder.error();
+        }
+      }
+      if (taken) {
+        *culprit = slot.written_by;
+        co_return Status(Code::kUniqueViolated, "Unique index constraint violation.");
+      }
+    }
+  }
+  for (const std::string& entry : gone) {
+    if (!entries.contains(entry)) {
+      set.Delete(Space::kIndex, entry);
+    }
+  }
+  for (const auto& [entry, id] : entries) {
+    set.Put(Space::kIndex, entry, id);
+  }
+  co_return Status::Ok();
+}
+
+void Evaluation::Stamp(std::string& item, size_t step, const Slot& slot, WallTime first) const {
+  storage::ItemHeader header = HeaderOf(item);
+  header.time = {first.micros + static_cast<int64_t>(step)};
+  if (slot.created_by) {
+    header.number = ItemNumber({first.micros + static_cast<int64_t>(*slot.created_by)}, replica_.id());
+  }
+  storage::RewriteHeader(item, header);
+}
+
+void Evaluation::Finish(storage::WriteSet& set, std::vector<StepResult>& results) {
+  const auto& steps = operation_.steps;
+  set.time = replica_.NextTime(static_cast<int64_t>(steps.size()));
+  set.id = operation_.id;
+  WallTime first{set.time.micros - static_cast<int64_t>(steps.size()) + 1};
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind != StepKind::kRead && !results[i].item.empty()) {
+      Stamp(results[i].item, i, slots_.at(steps[i].id), first);
+    }
+  }
+  for (auto& [id, slot] : slots_) {
+    if (!slot.changed || (!slot.stored && !slot.now)) {
+      continue;
+    }
+    std::string key = prefix_ + id;
+    if (slot.stored) {
+      set.change.bytes -= static_cast<int64_t>(key.size() + slot.stored->size());
+      set.change.items -= 1;
+    }
+    if (slot.now) {
+      Stamp(*slot.now, slot.written_by, slot, first);
+      set.PutItem(key, *slot.now);
+      set.change.bytes += static_cast<int64_t>(key.size() + slot.now->size());
+      set.change.items += 1;
+    } else {
+      set.Delete(Space::kItems, key);
+    }
+  }
+}
+
+// A single write of an item without unique keys shares its logical partition; everything else has it alone.
+std::vector<Latch> LatchesOf(const Container& container, const WriteItems& operation) {
+  std::string prefix =
+      storage::LogicalPartitionPrefix(container.id, operation.address.epk, operation.address.key);
+  if (operation.steps.size() == 1 && container.unique_keys.empty()) {
+    return {LogicalPartitionLatch(prefix, false), ItemLatch(prefix, operation.steps[0].id)};
+  }
+  return {LogicalPartitionLatch(prefix, true)};
+}
+
+// The failure of one step is the failure of all: the others are reported as undone.
+void Undo(std::vector<StepResult>& results, size_t steps, size_t culprit) {
+  results.resize(steps);
+  for (size_t i = 0; i < steps; ++i) {
+    if (i != culprit) {
+      RequestUnits charge = results[i].charge;
+      results[i] = {.status = Status(Code::kUnavailable), .undone = true, .charge = charge};
+    }
+  }
+}
+
+}  // namespace
+
+partition::Latch LogicalPartitionLatch(std::string_view prefix, bool exclusive) {
+  return {.name = std::hash<std::string_view>()(prefix), .exclusive = exclusive};
+}
+
+partition::Latch ItemLatch(std::string_view prefix, std::string_view id) {
+  std::hash<std::string_view> hash;
+  return {.name = hash(id) ^ (hash(prefix) * 31 + 7)};
+}
+
+std::set<std::string> UniqueEntries(const Container& container, std::string_view prefix, Value item) {
+  std::set<std::string> entries;
+  for (size_t policy = 0; policy < container.unique_keys.size(); ++policy) {
+    std::string entry = storage::UniquePrefix(prefix);
+    entry.push_back(static_cast<char>(policy));
+    for (const auto& path : container.unique_keys[policy]) {
+      Value value = item;
+      for (const std::string& name : path) {
+        value = types::Member(value, name);
+      }
+      // A missing path counts as null, so two items without it collide, as in the service.
+      std::string json = "null";
+      if (value.defined()) {
+        json.clear();
+        types::AppendJson(value, json);
+      }
+      types::AppendOrderedBytes(json, entry);
+    }
+    entries.insert(std::move(entry));
+  }
+  return entries;
+}
+
+RequestUnits WriteItems::least_price() const {
+  RequestUnits least;
+  for (const ItemStep& step : steps) {
+    least += step.kind == StepKind::kRead ? partition::LeastPriceOfRead()
+                                          : partition::LeastPriceOfWrite(step.body.bson().size());
+  }
+  return least;
+}
+
+// What is remembered of a reply: without the bodies of items, which a repetition brings along again.
+std::string WriteItems::Remembered(const Reply& reply, const std::vector<StepResult>& results) {
+  std::vector<StepResult> heads = results;
+  for (StepResult& head : heads) {
+    head.item.resize(std::min(head.item.size(), storage::kItemHeaderBytes));
+  }
+  std::string bytes;
+  Encoder encoder(bytes);
+  encoder.U64(static_cast<uint64_t>(reply.charge.hundredths()));
+  encoder.Raw(EncodeStepResults(heads));
+  return bytes;
+}
+
+Task<Reply> WriteItems::Repeat(Replica& replica, const Container& container, const Replica::Outcome& outcome) {
+  Decoder decoder(outcome.result);
+  Reply reply = replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
+  reply.lsn = outcome.lsn;
+  Result<std::vector<StepResult>> results = DecodeStepResults(decoder.Rest());
+  if (!results || results->size() != steps.size()) {
+    reply.status = Status(Code::kUnknownOutcome, "the remembered outcome is malformed");
+    co_return reply;
+  }
+  std::string prefix = storage::LogicalPartitionPrefix(container.id, address.epk, address.key);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    std::string& item = (*results)[i].item;
+    if (item.empty()) {
+      continue;
+    }
+    if (steps[i].kind == StepKind::kPatch || steps[i].kind == StepKind::kRead) {
+      item = (co_await ReadLive(replica, container, prefix + steps[i].id)).value_or(std::string());
+    } else {
+      item += steps[i].body.bson();
+    }
+  }
+  reply.body = EncodeStepResults(*results);
+  co_return reply;
+}
+
+Task<Reply> WriteItems::Run(Replica& replica) {
+  auto schema = replica.schema();
+  const auto& container = static_cast<const Container&>(*schema);
+  if (Status reached = CheckSession(replica, session); !reached.ok()) {
+    co_return replica.MakeReply(std::move(reached), partition::PriceOfRefusedWrite());
+  }
+  auto guard = co_await replica.Acquire(LatchesOf(container, *this));
+  if (const Replica::Outcome* before = replica.Recall(id)) {
+    co_return co_await Repeat(replica, container, Replica::Outcome(*before));
+  }
+
+  Evaluation evaluation(replica, container, *this);
+  Reply reply = replica.MakeReply(co_await evaluation.Load(), RequestUnits());
+  std::vector<StepResult> results;
+  for (size_t i = 0; i < steps.size() && reply.status.ok(); ++i) {
+    results.push_back(evaluation.Run(i));
+    reply.charge += results.back().charge;
+    if (!results.back().status.ok() && results.back().status.code() != Code::kNotModified) {
+      reply.status = results.back().status;
+      Undo(results, steps.size(), i);
+    }
+  }
+  storage::WriteSet set;
+  if (reply.status.ok() && !container.unique_keys.empty()) {
+    size_t culprit = 0;
+    reply.status = co_await evaluation.CheckUnique(set, &culprit);
+    if (!reply.status.ok()) {
+      results[culprit].status = reply.status;
+      Undo(results, steps.size(), culprit);
+    }
+  }
+  if (!reply.status.ok()) {
+    // A refusal says something about the data: it must not come from an old leader.
+    if (Status current = co_await replica.set().ReadBarrier(); !current.ok()) {
+      reply.status = current;
+    }
+    reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
+    reply.body = EncodeStepResults(results);
+    co_return reply;
+  }
+  evaluation.Finish(set, results);
+  reply.body = EncodeStepResults(results);
+  if (!set.empty()) {
+    set.result = Remembered(reply, results);
+    Result<Lsn> lsn = co_await replica.Commit(std::move(set));
+    if (!lsn) {
+      co_return replica.MakeReply(lsn.error(), partition::PriceOfRefusedWrite());
+    }
+    reply.lsn = *lsn;
+  }
+  co_return reply;
+}
+
+}  // namespace orrery::model

@@ -1,0 +1,128 @@
+#include "net/http_stream.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+namespace orrery::net {
+
+namespace {
+
+using boost::asio::ip::tcp;
+
+Step Failed(Next wait) {
+  bool again = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+  return {0, again ? wait : Next::kClosed};
+}
+
+}  // namespace
+
+HttpStream::HttpStream(boost::asio::io_context& context, int socket,
+                       std::shared_ptr<const TlsContext> tls)
+    : socket_(socket), waiter_(context), tls_context_(std::move(tls)) {}
+
+HttpStream::~HttpStream() {
+  tls_.reset();
+  if (waiter_.is_open()) {
+    boost::system::error_code ignored;
+    waiter_.close(ignored);
+  } else {
+    ::close(socket_);
+  }
+}
+
+bool HttpStream::Open() {
+  int on = 1;
+  ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  boost::system::error_code ec;
+  waiter_.assign(tcp::v4(), socket_, ec);  // the family matters only to calls that we do not make
+  if (ec) {
+    return false;
+  }
+  if (tls_context_ != nullptr) {
+    tls_ = std::make_unique<TlsSession>(*tls_context_, socket_);
+  }
+  return true;
+}
+
+Step HttpStream::Handshake() {
+  return wait_error_ || aborted_ ? Step{0, Next::kClosed} : tls_->Handshake();
+}
+
+Step HttpStream::Read(char* to, size_t size) {
+  if (wait_error_ || aborted_) {
+    return {0, Next::kClosed};
+  }
+  if (drained_) {
+    return {0, Next::kAwaitReadable};
+  }
+  if (tls_ == nullptr) {
+    return ReadPlain(to, size);
+  }
+  Step step = tls_->Read(to, size);
+  drained_ = step.next == Next::kGoOn && !tls_->HoldsInput();
+  return step;
+}
+
+Step HttpStream::ReadPlain(char* to, size_t size) {
+  ssize_t got = ::recv(socket_, to, size, 0);
+  if (got > 0) {
+    drained_ = static_cast<size_t>(got) < size;
+    return {static_cast<size_t>(got), Next::kGoOn};
+  }
+  return got == 0 ? Step{0, Next::kClosed} : Failed(Next::kAwaitReadable);
+}
+
+Step HttpStream::Write(std::string_view first, std::string_view second) {
+  if (wait_error_ || aborted_) {
+    return {0, Next::kClosed};
+  }
+  return tls_ != nullptr ? tls_->Write(first.empty() ? second : first) : WritePlain(first, second);
+}
+
+Step HttpStream::WritePlain(std::string_view first, std::string_view second) {
+  ssize_t sent = 0;
+  if (second.empty()) {
+    sent = ::send(socket_, first.data(), first.size(), MSG_NOSIGNAL);
+  } else {
+    iovec parts[] = {{const_cast<char*>(first.data()), first.size()},
+                     {const_cast<char*>(second.data()), second.size()}};
+    msghdr message{};
+    message.msg_iov = parts;
+    message.msg_iovlen = 2;
+    sent = ::sendmsg(socket_, &message, MSG_NOSIGNAL);
+  }
+  return sent >= 0 ? Step{static_cast<size_t>(sent), Next::kGoOn} : Failed(Next::kAwaitWritable);
+}
+
+runtime::Task<> HttpStream::Wait(Next next) {
+  auto kind = next == Next::kAwaitWritable ? tcp::socket::wait_write : tcp::socket::wait_read;
+  drained_ = false;
+  return waiter_.async_wait(kind,
+                            boost::asio::redirect_error(boost::asio::use_awaitable, wait_error_));
+}
+
+void HttpStream::FinishSending() {
+  if (tls_ != nullptr) {
+    tls_->Shutdown();
+  }
+  ::shutdown(socket_, SHUT_WR);
+}
+
+void HttpStream::Abort(bool discard) {
+  aborted_ = true;
+  if (discard) {
+    linger now{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+  }
+  ::shutdown(socket_, SHUT_RDWR);
+}
+
+}  // namespace orrery::net

@@ -1,0 +1,59 @@
+// HttpStream: one accepted socket, plain or TLS, with reads and writes that never wait.
+//
+// What cannot go on says what to wait for; Wait() does, through the worker's event loop. A read
+// that emptied the socket is remembered, so that the next one asks for a wait without a system
+// call.
+//
+// Lives on one worker, not thread-safe; it may be made and destroyed elsewhere.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+
+#include "net/tls.h"
+#include "runtime/task.h"
+
+namespace orrery::net {
+
+class HttpStream {
+ public:
+  // Owns `socket`, which must not block. `tls` may be null: plain.
+  HttpStream(boost::asio::io_context& context, int socket, std::shared_ptr<const TlsContext> tls);
+  ~HttpStream();
+  HttpStream(const HttpStream&) = delete;
+
+  // Joins the event loop; false if it cannot. Before anything else, on the worker.
+  bool Open();
+  bool secure() const { return tls_context_ != nullptr; }
+
+  Step Handshake();
+  Step Read(char* to, size_t size);
+  // Sends of `first`, then of `second`; `bytes` counts both.
+  Step Write(std::string_view first, std::string_view second);
+  // Returns when the socket is ready for what `next` names, or is broken: the next step tells.
+  // REQUIRES: `next` is one of the two waits.
+  runtime::Task<> Wait(Next next);
+
+  // Says that nothing more will be sent.
+  void FinishSending();
+  // Ends every step and wait at once; with `discard`, what was not yet sent is thrown away.
+  void Abort(bool discard);
+
+ private:
+  Step ReadPlain(char* to, size_t size);
+  Step WritePlain(std::string_view first, std::string_view second);
+
+  const int socket_;
+  boost::asio::ip::tcp::socket waiter_;
+  const std::shared_ptr<const TlsContext> tls_context_;
+  std::unique_ptr<TlsSession> tls_;  // after Open(), if secure
+  boost::system::error_code wait_error_;
+  bool drained_ = false;
+  bool aborted_ = false;
+};
+
+}  // namespace orrery::net

@@ -1,0 +1,75 @@
+#include "partition/operation.h"
+
+namespace orrery::partition {
+
+namespace {
+constexpr uint8_t kMessageVersion = 1;
+}
+
+void Reply::Encode(Encoder& encoder) const {
+  encoder.U8(static_cast<uint8_t>(status.code()));
+  encoder.Varint(status.retry_after_ms());
+  encoder.Bytes(status.message());
+  encoder.U64(static_cast<uint64_t>(charge.hundredths()));
+  encoder.Varint(lsn.value());
+  encoder.Varint(partition.value());
+  encoder.Bytes(body);
+}
+
+Reply Reply::Decode(Decoder& decoder) {
+  Reply reply;
+  uint8_t code = decoder.U8();
+  auto retry_after_ms = static_cast<uint32_t>(decoder.Varint());
+  std::string message(decoder.Bytes());
+  reply.charge = RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64()));
+  reply.lsn = Lsn(decoder.Varint());
+  reply.partition = PartitionId(decoder.Varint());
+  reply.body = decoder.Bytes();
+  if (!decoder.ok() || code > static_cast<uint8_t>(Code::kInternal)) {
+    reply.status = Status(Code::kUnknownOutcome, "the reply of the partition is malformed");
+    return reply;
+  }
+  reply.status = Status(static_cast<Code>(code), std::move(message));
+  reply.status.set_retry_after_ms(retry_after_ms);
+  return reply;
+}
+
+std::string OperationRegistry::EncodeMessage(const Target& target, const Operation& operation) {
+  std::string bytes;
+  Encoder encoder(bytes);
+  encoder.U8(kMessageVersion);
+  encoder.U32(target.container.value());
+  encoder.Varint(target.partition.value());
+  encoder.Varint(target.generation);
+  encoder.Varint(target.schema_version);
+  encoder.U64(operation.id.high);
+  encoder.U64(operation.id.low);
+  encoder.U8(static_cast<uint8_t>(operation.kind()));
+  operation.Encode(encoder);
+  return bytes;
+}
+
+Result<OperationRegistry::Message> OperationRegistry::DecodeMessage(std::string_view bytes) const {
+  Decoder decoder(bytes);
+  uint8_t version = decoder.U8();
+  Message message;
+  message.target.container = ContainerId(decoder.U32());
+  message.target.partition = PartitionId(decoder.Varint());
+  message.target.generation = decoder.Varint();
+  message.target.schema_version = decoder.Varint();
+  storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
+  auto kind = static_cast<OperationKind>(decoder.U8());
+  auto found = decoders_.find(kind);
+  if (!decoder.ok() || version != kMessageVersion || found == decoders_.end()) {
+    return Error(Code::kInvalidArgument,
+                 "operation message is malformed or newer than this program");
+  }
+  ORRERY_TRY(message.operation, found->second(decoder));
+  if (!decoder.done()) {
+    return Error(Code::kInvalidArgument, "operation message is malformed");
+  }
+  message.operation->id = id;
+  return message;
+}
+
+}  // namespace orrery::partition

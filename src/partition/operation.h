@@ -1,0 +1,90 @@
+// Operation: what a front end asks of one partition, with a body that runs next to the data.
+//
+// It can be encoded, sent and decoded, so the router does not care where the partition lives. Upper
+// folders (model/, later api/) provide the operations and register how to decode them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/bytes.h"
+#include "base/status.h"
+#include "base/strong_id.h"
+#include "partition/pricing.h"
+#include "runtime/task.h"
+#include "storage/write_set.h"
+
+namespace orrery::partition {
+
+class Replica;
+
+// What a container's definition looks like from below: model/ derives from it.
+struct Schema {
+  virtual ~Schema() = default;
+  uint64_t version = 1;
+};
+
+// Where an operation goes, and with which map and catalog it was made.
+struct Target {
+  ContainerId container;
+  PartitionId partition;
+  uint64_t generation = 1;
+  uint64_t schema_version = 1;
+};
+
+struct Reply {
+  Status status;
+  RequestUnits charge;
+  Lsn lsn;                // what the partition has applied, for the session token
+  PartitionId partition;  // who answered
+  std::string body;       // each operation's own form
+
+  void Encode(Encoder& encoder) const;
+  static Reply Decode(Decoder& decoder);
+};
+
+enum class OperationKind : uint8_t {
+  kReadItem = 1,
+  kWriteItems = 2,
+  kReadFeed = 3,
+  kDeleteItems = 4,
+};
+
+class Operation {
+ public:
+  virtual ~Operation() = default;
+  virtual OperationKind kind() const = 0;
+  virtual void Encode(Encoder& encoder) const = 0;
+  // Writes and scans run on the partition's worker, point reads where they arrive.
+  virtual bool runs_anywhere() const { return false; }
+  // What admission reserves. Zero: admitted whatever the budget (work of the system itself).
+  virtual RequestUnits least_price() const = 0;
+  virtual runtime::Task<Reply> Run(Replica& replica) = 0;
+
+  // The same for every try of the operation.
+  storage::OperationId id;
+};
+
+class OperationRegistry {
+ public:
+  using Decode = std::function<Result<std::unique_ptr<Operation>>(Decoder&)>;
+  void Register(OperationKind kind, Decode decode) { decoders_[kind] = std::move(decode); }
+
+  // message = version u8, target, id, kind u8, body.
+  static std::string EncodeMessage(const Target& target, const Operation& operation);
+  struct Message {
+    Target target;
+    std::unique_ptr<Operation> operation;
+  };
+  // kInvalidArgument for anything malformed.
+  Result<Message> DecodeMessage(std::string_view bytes) const;
+
+ private:
+  std::map<OperationKind, Decode> decoders_;
+};
+
+}  // namespace orrery::partition

@@ -1,0 +1,144 @@
+#include "partition/replica.h"
+
+namespace orrery::partition {
+
+namespace {
+
+// How long, and how many, outcomes of operations are remembered for a repetition.
+constexpr size_t kOutcomesMax = 128;
+constexpr Duration kOutcomeAge = std::chrono::seconds(60);
+
+}  // namespace
+
+Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
+                 std::shared_ptr<Governor> governor, bool governed, runtime::Worker& worker,
+                 std::unique_ptr<replication::ReplicaSet> set, const ReplicaServices& services)
+    : container_(container),
+      range_(std::move(range)),
+      services_(services),
+      worker_(worker),
+      set_(std::move(set)),
+      governor_(std::move(governor)),
+      governed_(governed),
+      schema_(std::move(schema)),
+      schema_version_(schema_->version) {}
+
+Status Replica::CheckTarget(const Target& target) const {
+  if (target.generation != range_.generation) {
+    return Status(Code::kMoved,
+                  "the partition is at generation " + std::to_string(range_.generation));
+  }
+  if (target.schema_version != schema_version_.load(std::memory_order_acquire)) {
+    return Status(Code::kSchemaChanged, "the container's definition has changed");
+  }
+  if (!set_->leads()) {
+    return Status(Code::kNotLeader, "this replica does not lead");
+  }
+  return Status::Ok();
+}
+
+runtime::Task<Reply> Replica::Execute(const Target& target, Operation& operation) {
+  // A node whose log has failed still serves the reads it may.
+  Status fit = CheckTarget(target);
+  if (!fit.ok() && !(fit.code() == Code::kNotLeader && operation.runs_anywhere())) {
+    co_return MakeReply(std::move(fit), RequestUnits());
+  }
+  RequestUnits least = operation.least_price();
+  requests_.fetch_add(1, std::memory_order_relaxed);
+  if (least > RequestUnits() && governed_.load(std::memory_order_relaxed)) {
+    Duration wait = governor_->Reserve(least, services_.clock.Now());
+    if (wait > Duration::zero()) {
+      throttled_.fetch_add(1, std::memory_order_relaxed);
+      auto ms = static_cast<uint32_t>((wait.count() + 999) / 1000);
+      co_return MakeReply(Status::Throttled(ms), PriceOfThrottled());
+    }
+  }
+  if (operation.runs_anywhere() || worker_.IsCurrent()) {
+    co_return co_await RunAdmitted(operation, least);
+  }
+  auto run = [this, &operation, least] { return RunAdmitted(operation, least); };
+  co_return co_await runtime::OnWorker(worker_, run);
+}
+
+runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits least) {
+  Reply reply = co_await operation.Run(*this);
+  charge_hundredths_.fetch_add(static_cast<uint64_t>(reply.charge.hundredths()),
+                               std::memory_order_relaxed);
+  if (governed_.load(std::memory_order_relaxed)) {
+    governor_->Settle(reply.charge - least, services_.clock.Now());
+  }
+  co_return reply;
+}
+
+runtime::Task<Result<std::string>> Replica::Read(storage::Space space, std::string_view key) {
+  std::string value;
+  Status status =
+      services_.state.Get(storage::Index(space), key, &value, storage::ReadMode::kMemoryOnly);
+  if (status.code() == Code::kWouldBlock) {
+    auto get = [this, space, key = std::string(key), &value] {
+      return services_.state.Get(storage::Index(space), key, &value, storage::ReadMode::kMayWait);
+    };
+    status = co_await runtime::OnBlocking(services_.workers, std::move(get));
+  }
+  if (!status.ok()) {
+    co_return Error(std::move(status));
+  }
+  co_return value;
+}
+
+WallTime Replica::NextTime(int64_t count) {
+  int64_t from = std::max(services_.clock.Wall().micros, last_time_.micros + 1);
+  last_time_ = {from + count - 1};
+  return last_time_;
+}
+
+const Replica::Outcome* Replica::Recall(const storage::OperationId& id) const {
+  auto found = outcomes_.find(id);
+  return found == outcomes_.end() ? nullptr : &found->second;
+}
+
+void Replica::Remember(const storage::OperationId& id, Lsn lsn, std::string_view result,
+                       WallTime time) {
+  last_time_ = std::max(last_time_, time);
+  if (id == storage::OperationId()) {
+    return;
+  }
+  outcomes_[id] = {lsn, std::string(result)};
+  outcome_order_.emplace_back(time, id);
+  while (outcome_order_.size() > kOutcomesMax ||
+         outcome_order_.front().first.micros + kOutcomeAge.count() < time.micros) {
+    outcomes_.erase(outcome_order_.front().second);
+    outcome_order_.pop_front();
+  }
+}
+
+runtime::Task<Result<Lsn>> Replica::Commit(storage::WriteSet set) {
+  storage::OperationId id = set.id;
+  WallTime time = set.time;
+  std::string result = set.result;
+  ORRERY_CO_TRY(Lsn lsn, co_await set_->Commit(std::move(set), set_->term()));
+  Remember(id, lsn, result, time);
+  co_return lsn;
+}
+
+Reply Replica::MakeReply(Status status, RequestUnits charge) const {
+  return {.status = std::move(status), .charge = charge, .lsn = applied(), .partition = range_.id};
+}
+
+ReplicaStats Replica::stats() const {
+  return {requests_.load(std::memory_order_relaxed), throttled_.load(std::memory_order_relaxed),
+          charge_hundredths_.load(std::memory_order_relaxed)};
+}
+
+std::shared_ptr<const Schema> Replica::schema() const {
+  std::lock_guard lock(schema_mutex_);
+  return schema_;
+}
+
+void Replica::SetSchema(std::shared_ptr<const Schema> schema) {
+  std::lock_guard lock(schema_mutex_);
+  schema_version_.store(schema->version, std::memory_order_release);
+  schema_ = std::move(schema);
+}
+
+}  // namespace orrery::partition

@@ -1,0 +1,123 @@
+// Replica: this node's copy of one physical partition.
+//
+// Execute() admits an operation by its price, runs it, and settles the rest. Operations find here
+// what they need: the committed state, latches, partition time, and Commit.
+//
+// Latches, time and the memory of operation ids live on the partition's worker; Execute(), Read(),
+// stats() and the accessors may be used from any worker.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/time.h"
+#include "partition/governor.h"
+#include "partition/latches.h"
+#include "partition/operation.h"
+#include "partition/partition_map.h"
+#include "replication/replica_set.h"
+#include "runtime/worker.h"
+#include "storage/engine.h"
+
+namespace orrery::partition {
+
+// What a node gives to all of its replicas.
+struct ReplicaServices {
+  storage::Engine& state;
+  runtime::WorkerPool& workers;
+  const Clock& clock;
+  uint64_t logical_partition_bytes_max = 20ull << 30;
+};
+
+struct ReplicaStats {
+  uint64_t requests = 0;
+  uint64_t throttled = 0;
+  uint64_t charge_hundredths = 0;
+};
+
+class Replica {
+ public:
+  Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
+          std::shared_ptr<Governor> governor, bool governed, runtime::Worker& worker,
+          std::unique_ptr<replication::ReplicaSet> set, const ReplicaServices& services);
+
+  runtime::Task<Reply> Execute(const Target& target, Operation& operation);
+
+  // For operations ------------------------------------------------------------------------------
+
+  // Any key of the state; kNotFound if there is none.
+  runtime::Task<Result<std::string>> Read(storage::Space space, std::string_view key);
+  // REQUIRES for the rest: on the partition's worker.
+  runtime::Task<Latches::Guard> Acquire(std::vector<Latch> latches) {
+    return latches_.Acquire(std::move(latches));
+  }
+  // Partition time for `count` changes: later than every time given before. The last of them is
+  // returned.
+  WallTime NextTime(int64_t count = 1);
+  // The result of an earlier try of this operation, with its LSN.
+  struct Outcome {
+    Lsn lsn;
+    std::string result;
+  };
+  const Outcome* Recall(const storage::OperationId& id) const;
+  runtime::Task<Result<Lsn>> Commit(storage::WriteSet set);
+  // Brings back what Recall knew before a restart.
+  void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time);
+
+  // Reply with what every reply of this partition carries.
+  Reply MakeReply(Status status, RequestUnits charge) const;
+
+  ContainerId container() const { return container_; }
+  PartitionId id() const { return range_.id; }
+  const PartitionRange& range() const { return range_; }
+  // The container's definition; hold it while it is used, it may be replaced.
+  std::shared_ptr<const Schema> schema() const;
+  Lsn applied() const { return set_->applied(); }
+  storage::Totals totals() const { return set_->totals(); }
+  WallTime wall() const { return services_.clock.Wall(); }
+  storage::Engine& state() { return services_.state; }
+  runtime::WorkerPool& workers() { return services_.workers; }
+  const ReplicaServices& services() const { return services_; }
+  replication::ReplicaSet& set() { return *set_; }
+
+  Governor& governor() { return *governor_; }
+  runtime::Worker& worker() { return worker_; }
+  ReplicaStats stats() const;
+  // A changed definition of the container (time to live, indexing): the next operations see it.
+  void SetSchema(std::shared_ptr<const Schema> schema);
+  void SetGoverned(bool governed) { governed_.store(governed, std::memory_order_relaxed); }
+
+ private:
+  Status CheckTarget(const Target& target) const;
+  runtime::Task<Reply> RunAdmitted(Operation& operation, RequestUnits least);
+
+  const ContainerId container_;
+  const PartitionRange range_;
+  const ReplicaServices& services_;
+  runtime::Worker& worker_;
+  const std::unique_ptr<replication::ReplicaSet> set_;
+  // Of this partition alone, or shared by all of a database.
+  const std::shared_ptr<Governor> governor_;
+  std::atomic<bool> governed_;
+
+  std::atomic<uint64_t> requests_ = 0;
+  std::atomic<uint64_t> throttled_ = 0;
+  std::atomic<uint64_t> charge_hundredths_ = 0;
+
+  mutable std::mutex schema_mutex_;
+  std::shared_ptr<const Schema> schema_;
+  std::atomic<uint64_t> schema_version_;
+
+  // On the worker:
+  Latches latches_;
+  WallTime last_time_;
+  std::map<storage::OperationId, Outcome> outcomes_;
+  std::deque<std::pair<WallTime, storage::OperationId>> outcome_order_;
+};
+
+}  // namespace orrery::partition

@@ -1,0 +1,124 @@
+#include "partition/router.h"
+
+namespace orrery::partition {
+
+namespace {
+constexpr int kTriesMax = 10;
+}
+
+// Each thread keeps the map it saw last, so that a look-up takes no lock while nothing changes.
+std::shared_ptr<const ReplicaTable::Map> ReplicaTable::Current() const {
+  std::lock_guard lock(mutex_);
+  return map_;
+}
+
+std::shared_ptr<Replica> ReplicaTable::Find(PartitionId id) const {
+  struct Cached {
+    const ReplicaTable* table = nullptr;
+    uint64_t version = 0;
+    std::shared_ptr<const Map> map;
+  };
+  thread_local Cached cached;
+  uint64_t version = version_.load(std::memory_order_acquire);
+  if (cached.table != this || cached.version != version) {
+    cached = {this, version, Current()};
+  }
+  auto found = cached.map->find(id);
+  return found == cached.map->end() ? nullptr : found->second;
+}
+
+void ReplicaTable::Replace(std::shared_ptr<const Map> map) {
+  map_ = std::move(map);
+  version_.fetch_add(1, std::memory_order_release);
+}
+
+void ReplicaTable::Add(const std::vector<std::shared_ptr<Replica>>& replicas) {
+  std::lock_guard lock(mutex_);
+  auto next = std::make_shared<Map>(*map_);
+  for (const auto& replica : replicas) {
+    (*next)[replica->id()] = replica;
+  }
+  Replace(std::move(next));
+}
+
+void ReplicaTable::Remove(const std::vector<PartitionId>& ids) {
+  std::lock_guard lock(mutex_);
+  auto next = std::make_shared<Map>(*map_);
+  for (PartitionId id : ids) {
+    next->erase(id);
+  }
+  Replace(std::move(next));
+}
+
+std::vector<std::shared_ptr<Replica>> ReplicaTable::All() const {
+  std::vector<std::shared_ptr<Replica>> all;
+  for (const auto& [id, replica] : *Current()) {
+    all.push_back(replica);
+  }
+  return all;
+}
+
+Router::Router(ReplicaTable& replicas, const OperationRegistry& registry, FindRing find_ring,
+               Random& random)
+    : replicas_(replicas), registry_(registry), find_ring_(std::move(find_ring)), random_(random) {}
+
+runtime::Task<Reply> Router::Execute(Ring ring, std::string_view epk, Operation& operation) {
+  for (int tries = 1;; ++tries) {
+    Reply reply = co_await ExecuteAt(ring, ring.map->Find(epk), operation);
+    Code code = reply.status.code();
+    if ((code != Code::kMoved && code != Code::kSchemaChanged) || tries == kTriesMax) {
+      co_return reply;
+    }
+    ring = find_ring_(ring.container);
+    if (ring.map == nullptr) {
+      co_return Reply{.status = Status(Code::kOwnerNotFound, "the container is gone")};
+    }
+  }
+}
+
+runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& range,
+                                       Operation& operation) {
+  if (operation.id == storage::OperationId()) {
+    operation.id = {.high = random_.Next(), .low = random_.Next()};
+  }
+  Target target{.container = ring.container,
+                .partition = range.id,
+                .generation = range.generation,
+                .schema_version = ring.schema_version};
+  if (peer_ != nullptr) {
+    co_return co_await Send(target, operation);
+  }
+  std::shared_ptr<Replica> replica = replicas_.Find(range.id);
+  if (replica == nullptr) {
+    co_return Reply{.status = Status(Code::kMoved, "the partition is not here")};
+  }
+  co_return co_await replica->Execute(target, operation);
+}
+
+runtime::Task<Reply> Router::Send(const Target& target, Operation& operation) {
+  Result<std::string> answer =
+      co_await peer_->Call(OperationRegistry::EncodeMessage(target, operation));
+  if (!answer) {
+    co_return Reply{.status = answer.error()};
+  }
+  Decoder decoder(*answer);
+  co_return Reply::Decode(decoder);
+}
+
+runtime::Task<std::string> Router::HandleMessage(std::string message) {
+  Result<OperationRegistry::Message> decoded = registry_.DecodeMessage(message);
+  Reply reply;
+  if (!decoded) {
+    reply.status = decoded.error();
+  } else if (std::shared_ptr<Replica> replica = replicas_.Find(decoded->target.partition)) {
+    reply = co_await replica->Execute(decoded->target, *decoded->operation);
+  } else {
+    reply.status = Status(Code::kMoved, "the partition is not here");
+  }
+  std::string bytes;
+  Encoder encoder(bytes);
+  reply.Encode(encoder);
+  co_return bytes;
+}
+
+}  // namespace orrery::partition

@@ -1,0 +1,81 @@
+// Router: finds the partition of an operation and has it run there.
+//
+// It does not care where a partition lives: here the operation object is handed over as it is,
+// elsewhere it is encoded, sent, decoded and run by the same code. With `always_encode` (a test
+// setting) even local operations take the long way. When the map was old (kMoved, kSchemaChanged)
+// it looks again and repeats, under the same operation id, a bounded number of times.
+//
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/random.h"
+#include "net/peer.h"
+#include "partition/operation.h"
+#include "partition/partition_map.h"
+#include "partition/replica.h"
+#include "runtime/task.h"
+
+namespace orrery::partition {
+
+// The replicas of this node.
+class ReplicaTable {
+ public:
+  ReplicaTable() : map_(std::make_shared<const Map>()) {}
+  std::shared_ptr<Replica> Find(PartitionId id) const;
+  void Add(const std::vector<std::shared_ptr<Replica>>& replicas);
+  void Remove(const std::vector<PartitionId>& ids);
+  std::vector<std::shared_ptr<Replica>> All() const;
+
+ private:
+  using Map = std::unordered_map<PartitionId, std::shared_ptr<Replica>>;
+  std::shared_ptr<const Map> Current() const;
+  void Replace(std::shared_ptr<const Map> map);
+
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Map> map_;
+  std::atomic<uint64_t> version_ = 1;
+};
+
+// The ring of a container as it was when the operation was made.
+struct Ring {
+  ContainerId container;
+  std::shared_ptr<const PartitionMap> map;
+  uint64_t schema_version = 1;
+};
+
+// Where the newest ring of a container comes from; null map if the container is gone. Thread-safe.
+using FindRing = std::function<Ring(ContainerId)>;
+
+class Router {
+ public:
+  Router(ReplicaTable& replicas, const OperationRegistry& registry, FindRing find_ring,
+         Random& random);
+
+  // To the partition that holds this place of the ring.
+  runtime::Task<Reply> Execute(Ring ring, std::string_view epk, Operation& operation);
+  // To one partition, by its id as of `ring`. kMoved if it is not (or no longer) there.
+  runtime::Task<Reply> ExecuteAt(const Ring& ring, const PartitionRange& range,
+                                 Operation& operation);
+
+  // What a node does with the message of another.
+  runtime::Task<std::string> HandleMessage(std::string message);
+  // From now on every operation goes through the encoder and this connection.
+  void SendEverythingTo(net::PeerClient* client) { peer_ = client; }
+
+ private:
+  runtime::Task<Reply> Send(const Target& target, Operation& operation);
+
+  ReplicaTable& replicas_;
+  const OperationRegistry& registry_;
+  const FindRing find_ring_;
+  Random& random_;
+  net::PeerClient* peer_ = nullptr;
+};
+
+}  // namespace orrery::partition

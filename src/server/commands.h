@@ -1,0 +1,22 @@
+// The commands that talk to a running server, or to its files.
+#pragma once
+
+#include <string>
+
+namespace orrery::server {
+
+struct CommandOptions {
+  std::string data = "orrery-data";
+  std::string endpoint;    // empty: what the data folder says
+  std::string folder;      // of backup and restore
+  std::string regenerate;  // a key's name
+  bool json = false;
+};
+
+// Each prints and gives the exit code.
+int RunStatus(const CommandOptions& options);
+int RunKeys(const CommandOptions& options);
+int RunBackup(const CommandOptions& options);
+int RunRestore(const CommandOptions& options);
+
+}  // namespace orrery::server

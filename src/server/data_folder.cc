@@ -1,0 +1,170 @@
+#include "server/data_folder.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "base/bytes.h"
+#include "types/document.h"
+
+namespace orrery::server {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kFormat = "orrery data format 1\n";
+constexpr std::string_view kEmulatorKey =
+    "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
+
+Result<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return Error(Code::kUnavailable, "cannot read " + path);
+  }
+  std::ostringstream content;
+  content << file.rdbuf();
+  return content.str();
+}
+
+// Whole or not at all, and durable.
+Status ReplaceFile(const std::string& path, std::string_view content, mode_t mode) {
+  std::string draft = path + ".new";
+  ::unlink(draft.c_str());
+  int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+  bool ok = file >= 0 && ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
+            ::fsync(file) == 0;
+  if (file >= 0) {
+    ::close(file);
+  }
+  if (!ok || ::rename(draft.c_str(), path.c_str()) != 0) {
+    return Status(Code::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Status PrepareDataFolder(const std::string& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error)) {
+    fs::create_directories(folder, error);
+    fs::permissions(folder, fs::perms::owner_all, error);
+  }
+  if (error) {
+    return Status(Code::kUnavailable, "cannot make the data folder " + folder + ": " + error.message());
+  }
+  std::string path = folder + "/FORMAT";
+  if (!fs::exists(path, error)) {
+    for (const auto& entry : fs::directory_iterator(folder, error)) {
+      if (entry.path().filename() != "lost+found") {
+        return Status(Code::kInvalidArgument, folder + " holds files but is not a data folder of Orrery");
+      }
+    }
+    return ReplaceFile(path, kFormat, 0600);
+  }
+  auto format = ReadFile(path);
+  if (!format || *format != kFormat) {
+    return Status(Code::kInvalidArgument, path + " says '" + (format ? format->substr(0, 60) : "") +
+                                              "'; this program reads data format 1");
+  }
+  return Status::Ok();
+}
+
+std::string_view KeyText(model::KeyName name) {
+  switch (name) {
+    case model::KeyName::kPrimary: return "primary";
+    case model::KeyName::kSecondary: return "secondary";
+    case model::KeyName::kPrimaryReadOnly: return "primaryReadOnly";
+    case model::KeyName::kSecondaryReadOnly: return "secondaryReadOnly";
+  }
+  return "primary";
+}
+
+std::optional<model::KeyName> ParseKeyName(std::string_view text) {
+  for (size_t i = 0; i < model::kKeyCount; ++i) {
+    if (KeyText(static_cast<model::KeyName>(i)) == text) {
+      return static_cast<model::KeyName>(i);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string KeysJson(const model::AccountKeys& keys) {
+  std::string out = "{";
+  for (size_t i = 0; i < model::kKeyCount; ++i) {
+    out += (i == 0 ? "\n  \"" : ",\n  \"") + std::string(KeyText(static_cast<model::KeyName>(i))) + "\": \"" +
+           ToBase64(keys.keys[i]) + "\"";
+  }
+  return out + "\n}\n";
+}
+
+Status WriteKeysFile(const std::string& folder, const model::AccountKeys& keys) {
+  return ReplaceFile(folder + "/keys.json", KeysJson(keys), 0600);
+}
+
+Result<model::AccountKeys> ReadKeysFile(const std::string& folder) {
+  ORRERY_TRY(std::string text, ReadFile(folder + "/keys.json"));
+  ORRERY_TRY(types::Document parsed, types::Document::FromJson(text));
+  model::AccountKeys keys;
+  for (size_t i = 0; i < model::kKeyCount; ++i) {
+    types::Value key = parsed.Get(KeyText(static_cast<model::KeyName>(i)));
+    if (key.kind() != types::Kind::kString || !FromBase64(key.string(), &keys.keys[i])) {
+      return Error(Code::kCorruption, folder + "/keys.json is malformed");
+    }
+  }
+  return keys;
+}
+
+Status WriteServerFile(const std::string& folder, const std::string& endpoint) {
+  return ReplaceFile(folder + "/server.json", "{\"endpoint\":\"" + endpoint + "\"}\n", 0600);
+}
+
+Result<std::string> ReadServerFile(const std::string& folder) {
+  auto text = ReadFile(folder + "/server.json");
+  auto parsed = text ? types::Document::FromJson(*text) : Error(text.error());
+  if (!parsed || parsed->Get("endpoint").kind() != types::Kind::kString) {
+    return Error(Code::kUnavailable, "no server was started on the data folder " + folder);
+  }
+  return std::string(parsed->Get("endpoint").string());
+}
+
+Status RestoreBackup(const std::string& backup, const std::string& folder) {
+  auto format = ReadFile(backup + "/FORMAT");
+  if (!format || *format != kFormat) {
+    return Status(Code::kInvalidArgument, backup + " is not a backup of Orrery of data format 1");
+  }
+  std::error_code error;
+  if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
+    return Status(Code::kAlreadyExists, folder + " is not empty: a restore makes a new data folder");
+  }
+  std::string draft = folder + ".restoring";
+  fs::remove_all(draft, error);
+  fs::copy(backup, draft, fs::copy_options::recursive, error);
+  if (!error) {
+    fs::permissions(draft, fs::perms::owner_all, error);
+  }
+  if (!error) {
+    fs::remove(folder, error);
+    fs::rename(draft, folder, error);
+  }
+  return error ? Status(Code::kUnavailable, "cannot restore into " + folder + ": " + error.message()) : Status::Ok();
+}
+
+std::string EmulatorKey() {
+  std::string key;
+  FromBase64(kEmulatorKey, &key);
+  return key;
+}
+
+uint64_t FreeBytes(const std::string& folder) {
+  std::error_code error;
+  fs::space_info space = fs::space(folder, error);
+  return error ? UINT64_MAX : space.available;
+}
+
+}  // namespace orrery::server

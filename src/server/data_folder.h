@@ -1,0 +1,41 @@
+// DataFolder: the files of a node beside its two stores.
+//
+//   FORMAT            the version of everything below; a newer one is refused
+//   log/ state/       the stores
+//   keys.json         the account keys, for `orrery keys`; readable only by the owner
+//   server.json       where the running server answers, for the other commands
+//   certificate.pem, key.pem   made at first start, unless others are given
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/status.h"
+#include "model/catalog_types.h"
+
+namespace orrery::server {
+
+// Makes the folder (mode 0700) and FORMAT if they are missing. kInvalidArgument: not ours, or newer.
+Status PrepareDataFolder(const std::string& folder);
+
+Status WriteKeysFile(const std::string& folder, const model::AccountKeys& keys);
+Result<model::AccountKeys> ReadKeysFile(const std::string& folder);
+std::string KeysJson(const model::AccountKeys& keys);
+
+Status WriteServerFile(const std::string& folder, const std::string& endpoint);
+// kUnavailable if no server was started on the folder.
+Result<std::string> ReadServerFile(const std::string& folder);
+
+// Copies a backup into a data folder that does not exist yet (or is empty).
+Status RestoreBackup(const std::string& backup, const std::string& folder);
+
+// "primary", "secondary", "primaryReadOnly", "secondaryReadOnly".
+std::string_view KeyText(model::KeyName name);
+std::optional<model::KeyName> ParseKeyName(std::string_view text);
+
+// The key that every Cosmos DB emulator has, raw.
+std::string EmulatorKey();
+
+uint64_t FreeBytes(const std::string& folder);
+
+}  // namespace orrery::server

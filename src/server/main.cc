@@ -1,0 +1,142 @@
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+
+#include "base/log.h"
+#include "server/commands.h"
+#include "server/node.h"
+#include "server/settings.h"
+
+namespace orrery::server {
+namespace {
+
+struct StartOptions {
+  std::string config;
+  std::vector<std::string> sets;
+  std::string data;
+  std::string listen;
+  std::string port;
+  bool dev = false;
+};
+
+Status LoadSettings(const StartOptions& options, Settings& settings) {
+  settings.dev = options.dev;
+  if (!options.config.empty()) {
+    ORRERY_RETURN_IF_ERROR(LoadFile(settings, options.config));
+  }
+  ORRERY_RETURN_IF_ERROR(LoadEnvironment(settings));
+  for (const std::string& set : options.sets) {
+    size_t at = set.find('=');
+    if (at == std::string::npos) {
+      return Status(Code::kInvalidArgument, "--set takes section.key=value, not '" + set + "'");
+    }
+    ORRERY_RETURN_IF_ERROR(Set(settings, set.substr(0, at), set.substr(at + 1)));
+  }
+  for (auto [name, value] : {std::pair<std::string_view, const std::string&>{"server.data", options.data},
+                             {"server.listen", options.listen},
+                             {"server.port", options.port}}) {
+    if (!value.empty()) {
+      ORRERY_RETURN_IF_ERROR(Set(settings, name, value));
+    }
+  }
+  return CheckSettings(settings);
+}
+
+sigset_t ServerSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    sigaddset(&signals, signal);
+  }
+  return signals;
+}
+
+// Until SIGINT or SIGTERM. A changed certificate is taken when it is seen, or at once on SIGHUP.
+void WaitForTheEnd(Node& node, const sigset_t& signals) {
+  auto changed = [&node] {
+    std::error_code none;
+    return std::filesystem::last_write_time(node.certificate_file(), none);
+  };
+  auto seen = changed();
+  while (true) {
+    timespec interval{.tv_sec = 1};
+    int signal = sigtimedwait(&signals, nullptr, &interval);
+    if (signal == SIGINT || signal == SIGTERM) {
+      return;
+    }
+    if (!node.certificate_file().empty() && (signal == SIGHUP || changed() != seen)) {
+      seen = changed();
+      Status status = node.ReloadCertificate();
+      log::Info("certificate read again", {{"result", status.ToString()}});
+    }
+  }
+}
+
+int RunStart(const StartOptions& options) {
+  Settings settings;
+  if (Status status = LoadSettings(options, settings); !status.ok()) {
+    std::fprintf(stderr, "orrery: %s\n", status.message().c_str());
+    return 2;
+  }
+  log::SetLevel(settings.log_level);
+  sigset_t signals = ServerSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+  Node node(settings);
+  if (Status status = node.Start(); !status.ok()) {
+    std::fprintf(stderr, "orrery: cannot start: %s\n", status.message().c_str());
+    return 1;
+  }
+  log::Info("ready", {{"endpoint", node.endpoint()}, {"data", settings.data}, {"version", ORRERY_VERSION}});
+  WaitForTheEnd(node, signals);
+  log::Info("stopping");
+  node.Stop();
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app("Orrery: a multi-model database that behaves as the Azure Cosmos DB documents describe.");
+  app.require_subcommand(1);
+  int code = 0;
+  StartOptions start_options;
+  CLI::App* start = app.add_subcommand("start", "Start a server in the foreground");
+  start->add_option("--config", start_options.config, "TOML file with settings")->check(CLI::ExistingFile);
+  start->add_option("--data", start_options.data, "Data folder");
+  start->add_option("--listen", start_options.listen, "Address to listen on");
+  start->add_option("--port", start_options.port, "Port of the SQL API");
+  start->add_option("--set", start_options.sets, "section.key=value; may be repeated");
+  start->add_flag("--dev", start_options.dev,
+                  "For a laptop or CI: loopback only, plain HTTP, the emulator's publicly known key");
+  start->footer(DescribeSettings());
+  start->callback([&] { code = RunStart(start_options); });
+
+  CommandOptions options;
+  auto command = [&](const char* name, const char* help, int (*run)(const CommandOptions&)) {
+    CLI::App* sub = app.add_subcommand(name, help);
+    sub->add_option("--data", options.data, "Data folder of the server")->envname("ORRERY_SERVER_DATA");
+    sub->callback([&code, &options, run] { code = run(options); });
+    return sub;
+  };
+  CLI::App* status = command("status", "Show databases, containers and their partitions", RunStatus);
+  status->add_option("--endpoint", options.endpoint, "URL of the server; else what the data folder says");
+  status->add_flag("--json", options.json, "As JSON");
+  CLI::App* keys = command("keys", "Print the account keys, or make a new one without a restart", RunKeys);
+  keys->add_option("--regenerate", options.regenerate, "primary, secondary, primaryReadOnly or secondaryReadOnly");
+  keys->add_option("--endpoint", options.endpoint, "URL of the server; else what the data folder says");
+  CLI::App* backup = command("backup", "Take a consistent copy of a running server", RunBackup);
+  backup->add_option("folder", options.folder, "A folder that does not exist yet, on the server's machine")->required();
+  backup->add_option("--endpoint", options.endpoint, "URL of the server; else what the data folder says");
+  CLI::App* restore = command("restore", "Make a data folder from a backup", RunRestore);
+  restore->add_option("folder", options.folder, "The backup")->required()->check(CLI::ExistingDirectory);
+  app.add_subcommand("version", "Print the version")->callback([] { std::printf("orrery %s\n", ORRERY_VERSION); });
+
+  CLI11_PARSE(app, argc, argv);
+  return code;
+}
+
+}  // namespace
+}  // namespace orrery::server
+
+int main(int argc, char** argv) { return orrery::server::Main(argc, argv); }

@@ -1,0 +1,188 @@
+#include "server/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "server/allocations.h"
+
+namespace orrery::server {
+
+namespace {
+
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Histogram;
+
+// Seconds, from a cached read to a stalled disk.
+const Histogram::BucketBoundaries kLatency = {0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                              0.01,    0.025,  0.05,    0.1,    0.25,  0.5,    1};
+
+struct OperationMetrics {
+  Counter* count = nullptr;
+  Counter* charge = nullptr;
+  Histogram* latency = nullptr;
+};
+
+}  // namespace
+
+struct Metrics::Body {
+  prometheus::Registry registry;
+  Family<Counter>& requests =
+      prometheus::BuildCounter().Name("orrery_requests_total").Help("Requests by operation and status").Register(registry);
+  Family<Counter>& charge = prometheus::BuildCounter()
+                                .Name("orrery_request_units_total")
+                                .Help("Request units charged, by operation")
+                                .Register(registry);
+  Family<Counter>& throttled = prometheus::BuildCounter()
+                                   .Name("orrery_throttled_total")
+                                   .Help("Requests answered with 429")
+                                   .Register(registry);
+  Family<Histogram>& latency = prometheus::BuildHistogram()
+                                   .Name("orrery_request_seconds")
+                                   .Help("Time from request to reply, by operation")
+                                   .Register(registry);
+  Counter& throttled_all = throttled.Add({});
+
+  std::mutex mutex;
+  std::map<std::pair<std::string, int>, OperationMetrics> operations;
+
+  OperationMetrics Find(std::string_view operation, int status) {
+    std::lock_guard lock(mutex);
+    std::string name(operation);
+    OperationMetrics& found = operations[{name, status}];
+    if (found.count == nullptr) {
+      found = {.count = &requests.Add({{"operation", name}, {"status", std::to_string(status)}}),
+               .charge = &charge.Add({{"operation", name}}),
+               .latency = &latency.Add({{"operation", name}}, kLatency)};
+    }
+    return found;
+  }
+};
+
+Metrics::Metrics() : body_(std::make_unique<Body>()) {}
+Metrics::~Metrics() = default;
+
+void Metrics::OnRequest(std::string_view operation, int status, double charge, Duration took) {
+  // Names of operations are constants, so each thread remembers what it looked up by their address.
+  struct Known {
+    const Metrics* metrics;
+    const char* operation;
+    int status;
+    OperationMetrics found;
+  };
+  constexpr size_t kKnownMax = 64;
+  thread_local std::vector<Known> known;
+  auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) {
+    return k.operation == operation.data() && k.status == status && k.metrics == this;
+  });
+  if (at == known.end()) {
+    if (known.size() == kKnownMax) {
+      known.clear();
+    }
+    at = known.insert(known.end(), {this, operation.data(), status, body_->Find(operation, status)});
+  }
+  at->found.count->Increment();
+  at->found.charge->Increment(charge);
+  at->found.latency->Observe(static_cast<double>(took.count()) / 1e6);
+  if (status == 429) {
+    body_->throttled_all.Increment();
+  }
+}
+
+namespace {
+
+void Line(std::string& out, std::string_view name, const std::string& labels, double value) {
+  out += name;
+  out += labels;
+  out += ' ';
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.17g", value);
+  out += text;
+  out += '\n';
+}
+
+void Head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
+  out += "# HELP " + std::string(name) + " " + std::string(help) + "\n# TYPE " + std::string(name) + " " +
+         std::string(type) + "\n";
+}
+
+std::string Escaped(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '"' || c == '\\') {
+      out += '\\';
+    }
+    out += c == '\n' ? ' ' : c;
+  }
+  return out;
+}
+
+// A metric of each partition: its name, type, help and how it is read.
+struct PartitionMetric {
+  std::string_view name;
+  std::string_view type;
+  std::string_view help;
+  double (*read)(partition::Replica&, Instant now);
+};
+
+const PartitionMetric kPartitionMetrics[] = {
+    {"orrery_partition_bytes", "gauge", "Bytes of items, with their keys",
+     [](partition::Replica& r, Instant) { return static_cast<double>(r.totals().bytes); }},
+    {"orrery_partition_items", "gauge", "Number of items",
+     [](partition::Replica& r, Instant) { return static_cast<double>(r.totals().items); }},
+    {"orrery_partition_request_units_share", "gauge", "RU/s that the partition may spend",
+     [](partition::Replica& r, Instant) { return r.governor().share().value(); }},
+    {"orrery_partition_request_units_total", "counter", "RU charged",
+     [](partition::Replica& r, Instant) { return static_cast<double>(r.stats().charge_hundredths) / 100; }},
+    {"orrery_partition_request_units_last_second", "gauge", "RU used in the last second",
+     [](partition::Replica& r, Instant now) { return r.governor().UsedLastSecond(now).value(); }},
+    {"orrery_partition_requests_total", "counter", "Operations",
+     [](partition::Replica& r, Instant) { return static_cast<double>(r.stats().requests); }},
+    {"orrery_partition_throttled_total", "counter", "Operations beyond the budget",
+     [](partition::Replica& r, Instant) { return static_cast<double>(r.stats().throttled); }},
+    {"orrery_partition_lsn", "gauge", "The last applied entry of the log",
+     [](partition::Replica& r, Instant) { return static_cast<double>(r.applied().value()); }},
+};
+
+}  // namespace
+
+std::string Metrics::Render(const model::CatalogView& catalog, const partition::ReplicaTable& replicas,
+                            const Clock& clock, const storage::Store& store, size_t connections) {
+  std::string out;
+  {
+    std::lock_guard lock(body_->mutex);
+    out = prometheus::TextSerializer().Serialize(body_->registry.Collect());
+  }
+  Head(out, "orrery_connections", "gauge", "Open client connections");
+  Line(out, "orrery_connections", "", static_cast<double>(connections));
+  Head(out, "orrery_allocations_total", "counter", "Heap allocations of the process by C++ code");
+  Line(out, "orrery_allocations_total", "", static_cast<double>(AllocationCount()));
+  Head(out, "orrery_log_healthy", "gauge", "0 after the log failed: writes need a restart");
+  Line(out, "orrery_log_healthy", "", store.healthy() ? 1 : 0);
+  Head(out, "orrery_disk_full", "gauge", "1 while writes are refused for want of disk space");
+  Line(out, "orrery_disk_full", "", store.disk_full() ? 1 : 0);
+  Instant now = clock.Now();
+  for (const PartitionMetric& metric : kPartitionMetrics) {
+    Head(out, metric.name, metric.type, metric.help);
+    for (const auto& [id, container] : catalog.containers_by_id) {
+      std::string owner = "{database=\"" + Escaped(container->database_name) + "\",container=\"" +
+                          Escaped(container->name) + "\",partition=\"";
+      for (const auto& range : container->map->ranges()) {
+        if (auto replica = replicas.Find(range.id)) {
+          Line(out, metric.name, owner + range.id.ToString() + "\"}", metric.read(*replica, now));
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace orrery::server

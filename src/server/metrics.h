@@ -1,0 +1,30 @@
+// Metrics: what Prometheus reads at /metrics. Thread-safe.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/sql/service.h"
+#include "model/catalog.h"
+#include "partition/router.h"
+#include "storage/store.h"
+
+namespace orrery::server {
+
+class Metrics final : public api::sql::RequestObserver {
+ public:
+  Metrics();
+  ~Metrics() override;
+
+  void OnRequest(std::string_view operation, int status, double charge, Duration took) override;
+
+  // The text of all metrics; those of partitions are taken from the replicas now.
+  std::string Render(const model::CatalogView& catalog, const partition::ReplicaTable& replicas, const Clock& clock,
+                     const storage::Store& store, size_t connections);
+
+ private:
+  struct Body;
+  std::unique_ptr<Body> body_;
+};
+
+}  // namespace orrery::server

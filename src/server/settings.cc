@@ -1,0 +1,235 @@
+#include "server/settings.h"
+
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace orrery::server {
+
+namespace {
+
+Status SetNumber(uint64_t& target, std::string_view text, uint64_t least, uint64_t most) {
+  uint64_t value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
+    return Status(Code::kInvalidArgument,
+                  "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  }
+  target = value;
+  return Status::Ok();
+}
+
+Status SetBool(bool& target, std::string_view text) {
+  if (text != "true" && text != "false") {
+    return Status(Code::kInvalidArgument, "must be true or false");
+  }
+  target = text == "true";
+  return Status::Ok();
+}
+
+Status SetDurability(Settings& settings, std::string_view text) {
+  if (text != "sync" && text != "periodic") {
+    return Status(Code::kInvalidArgument, "must be \"sync\" or \"periodic\"");
+  }
+  settings.durability = text == "sync" ? storage::Durability::kSync : storage::Durability::kPeriodic;
+  return Status::Ok();
+}
+
+Status SetLevel(Settings& settings, std::string_view text) {
+  static constexpr std::pair<std::string_view, log::Level> kLevels[] = {{"debug", log::Level::kDebug},
+                                                                         {"info", log::Level::kInfo},
+                                                                         {"warning", log::Level::kWarning},
+                                                                         {"error", log::Level::kError},
+                                                                         {"off", log::Level::kOff}};
+  for (const auto& [name, level] : kLevels) {
+    if (name == text) {
+      settings.log_level = level;
+      return Status::Ok();
+    }
+  }
+  return Status(Code::kInvalidArgument, "must be debug, info, warning, error or off");
+}
+
+Status SetConsistency(Settings& settings, std::string_view text) {
+  auto level = api::sql::ParseConsistency(text);
+  if (!level) {
+    return level.error();
+  }
+  settings.consistency = *level;
+  return Status::Ok();
+}
+
+constexpr uint64_t kMost = 1'000'000'000'000;
+
+struct Row {
+  std::string_view name;
+  std::string_view fallback;
+  std::string_view meaning;
+  Status (*set)(Settings&, std::string_view);
+};
+
+#define ORRERY_NUMBER(field, least, most) \
+  [](Settings& s, std::string_view text) { return SetNumber(s.field, text, least, most); }
+#define ORRERY_TEXT(field)                       \
+  [](Settings& s, std::string_view text) {       \
+    s.field = text;                              \
+    return Status::Ok();                         \
+  }
+#define ORRERY_BOOL(field) [](Settings& s, std::string_view text) { return SetBool(s.field, text); }
+
+Status SetPort(Settings& settings, std::string_view text) {
+  uint64_t port = 0;
+  ORRERY_RETURN_IF_ERROR(SetNumber(port, text, 0, 65535));
+  settings.port = static_cast<uint16_t>(port);
+  return Status::Ok();
+}
+
+Status SetWorkers(Settings& settings, std::string_view text) {
+  uint64_t workers = 0;
+  ORRERY_RETURN_IF_ERROR(SetNumber(workers, text, 0, 1024));
+  settings.workers = workers;
+  return Status::Ok();
+}
+
+const Row kRows[] = {
+    {"server.data", "orrery-data", "the data folder", ORRERY_TEXT(data)},
+    {"server.listen", "127.0.0.1", "the address to listen on", ORRERY_TEXT(listen)},
+    {"server.port", "8081", "the port of the SQL API; 0: any free one", SetPort},
+    {"server.workers", "0", "worker threads; 0: one per core", SetWorkers},
+    {"server.connections_max", "20000", "connections beyond it are closed at once",
+     ORRERY_NUMBER(connections_max, 1, 10'000'000)},
+    {"server.certificate", "", "PEM file; empty: one is made at first start", ORRERY_TEXT(certificate)},
+    {"server.key", "", "PEM file of the certificate's key", ORRERY_TEXT(key)},
+    {"server.metrics_public", "false", "/metrics also for clients that are not on this machine",
+     ORRERY_BOOL(metrics_public)},
+    {"account.name", "orrery", "the id of the account", ORRERY_TEXT(account)},
+    {"account.endpoint", "", "the URL told to clients; empty: the one they asked", ORRERY_TEXT(endpoint)},
+    {"account.consistency", "Session", "default level: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual",
+     SetConsistency},
+    {"storage.durability", "sync", "sync: acknowledged after fdatasync; periodic: after the write", SetDurability},
+    {"storage.sync_interval_ms", "100", "how often periodic durability syncs",
+     ORRERY_NUMBER(sync_interval_ms, 1, 3'600'000)},
+    {"storage.cache_mb", "256", "block cache of the state store", ORRERY_NUMBER(cache_mb, 1, 1 << 20)},
+    {"storage.write_buffer_mb", "64", "write buffer of each store", ORRERY_NUMBER(write_buffer_mb, 1, 1 << 16)},
+    {"storage.free_reserve_mb", "256", "writes are refused while less is free on the disk",
+     ORRERY_NUMBER(free_reserve_mb, 0, kMost)},
+    {"throughput.strict", "false", "throttle also where nobody chose a throughput", ORRERY_BOOL(strict)},
+    {"throughput.burst", "false", "partitions may save and spend unused RU", ORRERY_BOOL(burst)},
+    {"limits.partition_throughput", "10000", "RU/s of one physical partition",
+     ORRERY_NUMBER(partition_throughput, 1, kMost)},
+    {"limits.throughput_max", "1000000", "RU/s of one container", ORRERY_NUMBER(throughput_max, 400, kMost)},
+    {"limits.control_throughput", "240", "RU/s of databases, containers and offers together",
+     ORRERY_NUMBER(control_throughput, 1, kMost)},
+    {"limits.resources_max", "500", "databases and containers together", ORRERY_NUMBER(resources_max, 1, 1'000'000)},
+    {"test.loopback_operations", "false", "send every operation through the encoder and a connection",
+     ORRERY_BOOL(loopback_operations)},
+    {"log.level", "info", "debug, info, warning, error, off", SetLevel},
+};
+
+std::string EnvironmentName(std::string_view name) {
+  std::string out = "ORRERY_";
+  for (char c : name) {
+    out += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return out;
+}
+
+// A TOML value as the text that Set() takes.
+Result<std::string> ToText(const toml::node& node) {
+  if (auto text = node.value_exact<std::string>()) {
+    return *text;
+  }
+  if (auto number = node.value_exact<int64_t>()) {
+    return std::to_string(*number);
+  }
+  if (auto flag = node.value_exact<bool>()) {
+    return *flag ? "true" : "false";
+  }
+  return Error(Code::kInvalidArgument, "must be a string, a whole number or a boolean");
+}
+
+}  // namespace
+
+Status Set(Settings& settings, std::string_view name, std::string_view value) {
+  for (const Row& row : kRows) {
+    if (row.name == name) {
+      Status status = row.set(settings, value);
+      return status.ok() ? status
+                         : Status(Code::kInvalidArgument, "setting " + std::string(name) + " = '" +
+                                                              std::string(value) + "': " + status.message());
+    }
+  }
+  return Status(Code::kInvalidArgument, "there is no setting '" + std::string(name) + "' (see orrery start --help)");
+}
+
+Status LoadFile(Settings& settings, const std::string& file) {
+  try {
+    toml::table table = toml::parse_file(file);
+    for (const auto& [section, content] : table) {
+      const toml::table* keys = content.as_table();
+      if (keys == nullptr) {
+        return Status(Code::kInvalidArgument, file + ": '" + std::string(section.str()) + "' is not a section");
+      }
+      for (const auto& [key, node] : *keys) {
+        std::string name = std::string(section.str()) + "." + std::string(key.str());
+        auto text = ToText(node);
+        Status status = text ? Set(settings, name, *text)
+                             : Status(Code::kInvalidArgument, "setting " + name + ": " + text.error().message());
+        if (!status.ok()) {
+          return Status(Code::kInvalidArgument, file + ": " + status.message());
+        }
+      }
+    }
+  } catch (const toml::parse_error& e) {
+    return Status(Code::kInvalidArgument, file + ": " + std::string(e.description()) + " (line " +
+                                              std::to_string(e.source().begin.line) + ")");
+  }
+  return Status::Ok();
+}
+
+Status LoadEnvironment(Settings& settings) {
+  for (const Row& row : kRows) {
+    if (const char* value = std::getenv(EnvironmentName(row.name).c_str())) {
+      ORRERY_RETURN_IF_ERROR(Set(settings, row.name, value));
+    }
+  }
+  return Status::Ok();
+}
+
+bool IsLoopback(std::string_view address) {
+  return address == "::1" || address == "localhost" || address.starts_with("127.");
+}
+
+Status CheckSettings(const Settings& settings) {
+  if (settings.dev && !IsLoopback(settings.listen)) {
+    return Status(Code::kInvalidArgument, "--dev uses a publicly known key and plain HTTP, so it listens on loopback "
+                                          "only; server.listen is " + settings.listen);
+  }
+  if (settings.certificate.empty() != settings.key.empty()) {
+    return Status(Code::kInvalidArgument, "server.certificate and server.key go together");
+  }
+  if (settings.account.empty() || settings.account == "localhost") {
+    return Status(Code::kInvalidArgument, "account.name must not be empty or 'localhost': clients would ignore the "
+                                          "endpoints of such an account");
+  }
+  return Status::Ok();
+}
+
+std::string DescribeSettings() {
+  std::string out = "Settings (TOML file: [section] key = value; environment: ORRERY_SECTION_KEY; flag: "
+                    "--set section.key=value):\n";
+  for (const Row& row : kRows) {
+    std::string line = "  " + std::string(row.name);
+    line.resize(std::max<size_t>(line.size() + 1, 32), ' ');
+    line += std::string(row.meaning);
+    if (!row.fallback.empty()) {
+      line += " [" + std::string(row.fallback) + "]";
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+}  // namespace orrery::server

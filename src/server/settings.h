@@ -1,0 +1,63 @@
+// Settings: everything that can be set, from a TOML file, the environment and flags, in that order; the later
+// wins. One table (settings.cc) names them all; an unknown or wrong one is an error that says so.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/sql/service.h"
+#include "base/log.h"
+#include "base/status.h"
+#include "storage/store.h"
+
+namespace orrery::server {
+
+struct Settings {
+  bool dev = false;
+  std::string data = "orrery-data";
+
+  std::string listen = "127.0.0.1";
+  uint16_t port = 8081;
+  size_t workers = 0;  // 0: one per core
+  uint64_t connections_max = 20'000;
+  std::string certificate;  // empty: one is made at first start
+  std::string key;
+  bool metrics_public = false;
+
+  std::string account = "orrery";
+  std::string endpoint;
+  api::sql::Consistency consistency = api::sql::Consistency::kSession;
+
+  storage::Durability durability = storage::Durability::kSync;
+  uint64_t sync_interval_ms = 100;
+  uint64_t cache_mb = 256;
+  uint64_t write_buffer_mb = 64;
+  uint64_t free_reserve_mb = 256;
+
+  bool strict = false;
+  bool burst = false;
+
+  uint64_t partition_throughput = 10'000;
+  uint64_t throughput_max = 1'000'000;
+  uint64_t control_throughput = 240;
+  uint64_t resources_max = 500;
+
+  bool loopback_operations = false;
+  log::Level log_level = log::Level::kInfo;
+};
+
+// `name` is section.key. kInvalidArgument if there is none such, or the value does not fit.
+Status Set(Settings& settings, std::string_view name, std::string_view value);
+Status LoadFile(Settings& settings, const std::string& file);
+// ORRERY_STORAGE_DURABILITY=periodic sets storage.durability.
+Status LoadEnvironment(Settings& settings);
+// What only makes sense together.
+Status CheckSettings(const Settings& settings);
+// One line for each: name, default, meaning.
+std::string DescribeSettings();
+
+bool IsLoopback(std::string_view address);
+
+}  // namespace orrery::server

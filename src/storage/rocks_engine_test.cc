@@ -1,0 +1,214 @@
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include "storage/engine.h"
+#include "storage/engine_test_support.h"
+
+namespace orrery::storage {
+namespace {
+
+std::string KeyOf(int number) { return "key" + std::to_string(1000 + number); }
+
+// Flips the bits of one byte.
+void Damage(const fs::path& file, std::streamoff place) {
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekg(place);
+  const char byte = static_cast<char>(~stream.get());
+  stream.seekp(place);
+  stream.put(byte);
+}
+
+// More files than RocksDB opens at the start: for the rest it knows nothing without reading.
+void FillWithFiles(Engine& engine, const TempFolder& folder, int count) {
+  for (int i = 0; i < count; ++i) {
+    bool more = true;
+    const auto one = [&](std::string* key, std::string* value) {
+      *key = KeyOf(i);
+      *value = i % 2 == 0 ? "" : "value";
+      return std::exchange(more, false);
+    };
+    ASSERT_TRUE(engine.WriteIngestFile(0, folder / "file", one).ok());
+    ASSERT_TRUE(engine.Ingest({{0, folder / "file"}}).ok());
+  }
+}
+
+TEST(RocksEngineTest, MemoryOnlyReadGivesTheValueOrWouldBlock) {
+  TempFolder folder;
+  constexpr int kFiles = 24;
+  FillWithFiles(*MustOpen(folder / "store", StateOptions()), folder, kFiles);
+  const auto engine = MustOpen(folder / "store", StateOptions());
+  int blocked = 0;
+  for (int i = 0; i < kFiles; ++i) {
+    const std::string value = i % 2 == 0 ? "" : "value";
+    const std::string first = Read(*engine, KeyOf(i), ReadMode::kMemoryOnly);
+    blocked += first == NameOf(Code::kWouldBlock) ? 1 : 0;
+    EXPECT_TRUE(first == value || first == NameOf(Code::kWouldBlock)) << first;
+    EXPECT_EQ(Read(*engine, KeyOf(i)), value);
+    EXPECT_EQ(Read(*engine, KeyOf(i), ReadMode::kMemoryOnly), value);
+  }
+  EXPECT_GT(blocked, 0);
+}
+
+TEST(RocksEngineTest, DamagedFileIsNamedAndNotServed) {
+  TempFolder folder;
+  auto engine = MustOpen(folder / "store", StateOptions());
+  ASSERT_TRUE(PutOne(*engine, "a", std::string(1000, 'x')).ok());
+  ASSERT_TRUE(engine->Flush().ok());
+  engine.reset();
+  const std::vector<fs::path> files = FilesOf(folder / "store", ".sst");
+  ASSERT_EQ(files.size(), 1u);
+  Damage(files[0], 10);
+
+  engine = MustOpen(folder / "store", StateOptions());
+  std::string value;
+  const Status status = engine->Get(0, "a", &value);
+  EXPECT_EQ(status.code(), Code::kCorruption);
+  EXPECT_NE(status.message().find(files[0].filename().string()), std::string::npos)
+      << status.message();
+  const auto iterator = engine->NewIterator(0, "", "");
+  iterator->SeekToFirst();
+  EXPECT_FALSE(iterator->Valid());
+  EXPECT_EQ(iterator->status().code(), Code::kCorruption);
+}
+
+TEST(RocksEngineTest, LostFileIsCorruptionAndNotAMissingKey) {
+  TempFolder folder;
+  FillWithFiles(*MustOpen(folder / "store", StateOptions()), folder, 24);
+  const fs::path file = FilesOf(folder / "store", ".sst").back();
+  fs::remove(file);
+  const auto engine = OpenRocksEngine(folder / "store", StateOptions());
+  Status status = engine ? Status::Ok() : engine.error();
+  for (int i = 0; engine && i < 24 && status.ok(); ++i) {
+    std::string value;
+    status = (*engine)->Get(0, KeyOf(i), &value);
+  }
+  EXPECT_EQ(status.code(), Code::kCorruption);
+  EXPECT_NE(status.message().find(file.stem().string()), std::string::npos) << status.message();
+}
+
+TEST(RocksEngineTest, CheckpointOpensAsAnEngineAndStaysAsItWas) {
+  for (EngineOptions options : {LogOptions(), StateOptions()}) {
+    options.write_buffer_bytes = 256 << 10;
+    TempFolder folder;
+    auto engine = MustOpen(folder / "store", options);
+    ASSERT_TRUE(PutOne(*engine, "a", "1").ok());
+    ASSERT_TRUE(engine->Checkpoint(folder / "copy").ok());
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_TRUE(PutOne(*engine, "a", std::string(10'000, 'x'), WriteMode::kWritten).ok());
+    }
+    EXPECT_EQ(Read(*MustOpen(folder / "copy", options), "a"), "1");
+    EXPECT_FALSE(engine->Checkpoint(folder / "copy").ok());
+  }
+}
+
+// Fills log files until one is used again; what is written last stays in the log.
+void WriteUntilLogsAreReused(Engine& engine, const std::string& folder) {
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(PutOne(engine, KeyOf(i), std::string(10'000, 'x'), WriteMode::kWritten).ok());
+  }
+  ASSERT_TRUE(engine.Flush().ok());
+  const std::vector<fs::path> logs = FilesOf(folder, ".log");
+  ASSERT_TRUE(
+      std::ranges::any_of(logs, [](const fs::path& log) { return fs::file_size(log) > 10'000; }));
+  ASSERT_TRUE(PutOne(engine, KeyOf(0), "late").ok());
+}
+
+TEST(RocksEngineTest, KillWithReusedLogFilesKeepsEveryWrite) {
+  TempFolder folder;
+  EngineOptions options = LogOptions();
+  options.write_buffer_bytes = 256 << 10;
+  std::string store = folder / "store0";
+  auto engine = MustOpen(store, options);
+  for (int kill = 1; kill < 4; ++kill) {
+    WriteUntilLogsAreReused(*engine, store);
+    const std::string killed = folder / ("store" + std::to_string(kill));
+    CopyAsKilled(store, killed);
+    store = killed;
+    engine = MustOpen(store, options);
+    EXPECT_EQ(Read(*engine, KeyOf(0)), "late");
+    EXPECT_EQ(Read(*engine, KeyOf(99)), std::string(10'000, 'x'));
+  }
+}
+
+TEST(RocksEngineTest, TornReusedLogFileLeavesAPrefix) {
+  TempFolder folder;
+  EngineOptions options = LogOptions();
+  options.write_buffer_bytes = 256 << 10;
+  auto engine = MustOpen(folder / "store", options);
+  WriteUntilLogsAreReused(*engine, folder / "store");
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(PutOne(*engine, "torn" + KeyOf(i), std::string(2'000, 'y')).ok());
+  }
+  CopyAsKilled(folder / "store", folder / "killed");
+  for (const fs::path& log : FilesOf(folder / "killed", ".log")) {
+    Damage(log, 25'000);
+  }
+  engine = MustOpen(folder / "killed", options);
+  EXPECT_EQ(Read(*engine, KeyOf(0)), "late");
+  int found = 0;
+  while (Read(*engine, "torn" + KeyOf(found)).size() == 2'000) {
+    ++found;
+  }
+  EXPECT_GT(found, 5);
+  for (int i = found; i < 20; ++i) {
+    EXPECT_EQ(Read(*engine, "torn" + KeyOf(i)), NameOf(Code::kNotFound));
+  }
+  EXPECT_LT(found, 20);
+}
+
+// Stands in for a full disk: a file may not grow over a limit.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    ::signal(SIGXFSZ, SIG_IGN);
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { ::setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_;
+};
+
+TEST(RocksEngineTest, FailedLogWriteStopsWritesUntilTheStoreIsOpenedAgain) {
+  TempFolder folder;
+  EngineOptions options = LogOptions();
+  options.write_buffer_bytes = 16 << 20;  // so that the log is the first to meet the limit
+  auto engine = MustOpen(folder / "store", options);
+  int written = 0;
+  {
+    FileSizeLimit limit(512 << 10);
+    Status status;
+    while (status.ok()) {
+      status = PutOne(*engine, KeyOf(written++), std::string(50'000, 'x'));
+    }
+    EXPECT_EQ(status.code(), Code::kUnknownOutcome) << status.ToString();
+  }
+  EXPECT_EQ(PutOne(*engine, "later", "1").code(), Code::kUnavailable);
+  EXPECT_EQ(engine->SyncLog().code(), Code::kUnavailable);
+  EXPECT_EQ(Read(*engine, KeyOf(0)).size(), 50'000u);
+
+  engine.reset();
+  engine = MustOpen(folder / "store", options);
+  EXPECT_EQ(Read(*engine, KeyOf(written - 2)).size(), 50'000u);
+  EXPECT_TRUE(PutOne(*engine, "later", "1").ok());
+}
+
+TEST(RocksEngineTest, ReadOnlyStoreSeesTheLogAndTakesNoWrites) {
+  TempFolder folder;
+  EngineOptions options = LogOptions();
+  const auto writer = MustOpen(folder / "store", options);
+  ASSERT_TRUE(PutOne(*writer, "a", "1").ok());
+  options.read_only = true;
+  const auto reader = MustOpen(folder / "store", options);
+  EXPECT_EQ(Read(*reader, "a"), "1");
+  EXPECT_EQ(PutOne(*reader, "a", "2").code(), Code::kNotSupported);
+  EXPECT_EQ(OpenRocksEngine(folder / "nothing", options).error().code(), Code::kUnavailable);
+}
+
+}  // namespace
+}  // namespace orrery::storage

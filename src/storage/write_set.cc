@@ -1,0 +1,112 @@
+#include "storage/write_set.h"
+
+#include "base/bytes.h"
+#include "storage/item.h"
+
+namespace orrery::storage {
+
+namespace {
+
+constexpr uint8_t kVersion = 1;
+enum class Kind : uint8_t { kPutItem = 1, kPut = 2, kMerge = 3, kDelete = 4 };
+
+uint64_t ZigZag(int64_t value) { return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63); }
+int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1); }
+
+void AddChange(std::string& out, Kind kind, Space space, std::string_view key) {
+  Encoder encoder(out);
+  encoder.U8(static_cast<uint8_t>(kind));
+  encoder.U8(Index(space));
+  encoder.Bytes(key);
+}
+
+}  // namespace
+
+void WriteSet::PutItem(std::string_view key, std::string_view encoded_item) {
+  AddChange(changes_, Kind::kPutItem, Space::kItems, key);
+  Encoder(changes_).Bytes(encoded_item);
+}
+
+void WriteSet::Put(Space space, std::string_view key, std::string_view value) {
+  AddChange(changes_, Kind::kPut, space, key);
+  Encoder(changes_).Bytes(value);
+}
+
+void WriteSet::Merge(Space space, std::string_view key, std::string_view operand) {
+  AddChange(changes_, Kind::kMerge, space, key);
+  Encoder(changes_).Bytes(operand);
+}
+
+void WriteSet::Delete(Space space, std::string_view key) { AddChange(changes_, Kind::kDelete, space, key); }
+
+std::string WriteSet::Encode() const {
+  std::string out;
+  out.reserve(changes_.size() + result.size() + 48);
+  Encoder encoder(out);
+  encoder.U8(kVersion);
+  encoder.U64(static_cast<uint64_t>(time.micros));
+  encoder.U64(id.high);
+  encoder.U64(id.low);
+  encoder.Varint(ZigZag(change.bytes));
+  encoder.Varint(ZigZag(change.items));
+  encoder.Bytes(result);
+  encoder.Raw(changes_);
+  return out;
+}
+
+Result<WriteSetView> WriteSetView::Parse(std::string_view bytes) {
+  Decoder decoder(bytes);
+  uint8_t version = decoder.U8();
+  if (decoder.ok() && version != kVersion) {
+    return Error(Code::kCorruption, "log entry of format version " + std::to_string(version) + ", this program reads 1");
+  }
+  WriteSetView view;
+  view.time = {static_cast<int64_t>(decoder.U64())};
+  view.id.high = decoder.U64();
+  view.id.low = decoder.U64();
+  view.change.bytes = UnZigZag(decoder.Varint());
+  view.change.items = UnZigZag(decoder.Varint());
+  view.result = decoder.Bytes();
+  view.changes_ = decoder.Rest();
+  if (!decoder.ok()) {
+    return Error(Code::kCorruption, "log entry is malformed");
+  }
+  return view;
+}
+
+Status WriteSetView::AddTo(Batch& batch, Lsn lsn) const {
+  Decoder decoder(changes_);
+  std::string stamped;
+  while (!decoder.done()) {
+    auto kind = static_cast<Kind>(decoder.U8());
+    uint8_t space = decoder.U8();
+    std::string_view key = decoder.Bytes();
+    std::string_view value = kind == Kind::kDelete ? std::string_view() : decoder.Bytes();
+    if (!decoder.ok() || space > Index(Space::kCatalog)) {
+      return Status(Code::kCorruption, "change in a log entry is malformed");
+    }
+    switch (kind) {
+      case Kind::kPutItem:
+        if (value.size() < kItemHeaderBytes) {
+          return Status(Code::kCorruption, "item in a log entry is too short");
+        }
+        stamped.assign(value);
+        StampItem(stamped.data(), lsn);
+        batch.Put(space, key, stamped);
+        continue;
+      case Kind::kPut:
+        batch.Put(space, key, value);
+        continue;
+      case Kind::kMerge:
+        batch.Merge(space, key, value);
+        continue;
+      case Kind::kDelete:
+        batch.Delete(space, key);
+        continue;
+    }
+    return Status(Code::kCorruption, "change of an unknown kind in a log entry");
+  }
+  return Status::Ok();
+}
+
+}  // namespace orrery::storage

@@ -1,0 +1,77 @@
+// WriteSet: what one operation changes, in the form in which it stands in the log.
+//
+// Nothing about an API is left in it, so a replica applies it without thinking: puts and deletes of
+// items, index entries and catalog records, the change of totals, and for a retry the operation's id
+// with its result. Built directly in its encoded form:
+//
+//   version u8 = 1, time u64, operation id u64 u64, bytes change (zigzag varint), count change (zigzag),
+//   result bytes, then changes until the end: kind u8, space u8, key bytes, [value bytes]
+//
+// See docs/formats/log.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "base/status.h"
+#include "base/strong_id.h"
+#include "base/time.h"
+#include "storage/keys.h"
+
+namespace orrery::storage {
+
+// Names one try of one operation; a repetition inside the server carries the same.
+struct OperationId {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  auto operator<=>(const OperationId&) const = default;
+};
+
+// Exact totals of the items of one partition.
+struct Totals {
+  int64_t bytes = 0;
+  int64_t items = 0;
+  bool operator==(const Totals&) const = default;
+};
+
+class WriteSet {
+ public:
+  void PutItem(std::string_view key, std::string_view encoded_item);  // apply stamps its LSN
+  void Put(Space space, std::string_view key, std::string_view value);
+  void Merge(Space space, std::string_view key, std::string_view operand);
+  void Delete(Space space, std::string_view key);
+
+  bool empty() const { return changes_.empty(); }
+  size_t bytes() const { return changes_.size(); }
+  Totals change;
+  WallTime time;
+  OperationId id;
+  std::string result;  // what a repetition is answered with
+
+  std::string Encode() const;
+
+ private:
+  std::string changes_;
+};
+
+// A WriteSet read back from its bytes.
+class WriteSetView {
+ public:
+  // kCorruption if it is malformed, of a newer version, or names a space that does not exist.
+  static Result<WriteSetView> Parse(std::string_view bytes);
+
+  WallTime time;
+  OperationId id;
+  Totals change;
+  std::string_view result;
+
+  // Adds the changes to a batch, with the LSN stamped into items. kCorruption as above.
+  Status AddTo(Batch& batch, Lsn lsn) const;
+
+ private:
+  std::string_view changes_;
+};
+
+}  // namespace orrery::storage
