@@ -9,11 +9,11 @@
 
 #include <atomic>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_map>
 
 #include "base/time.h"
 #include "partition/governor.h"
@@ -116,7 +116,7 @@ class Replica {
   // On the worker:
   Latches latches_;
   WallTime last_time_;
-  std::map<storage::OperationId, Outcome> outcomes_;
+  std::unordered_map<storage::OperationId, Outcome, storage::OperationIdHash> outcomes_;
   std::deque<std::pair<WallTime, storage::OperationId>> outcome_order_;
 };
 

@@ -122,8 +122,9 @@ class Engine {
   virtual std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower,
                                                 std::string_view upper,
                                                 const Snapshot* snapshot = nullptr) = 0;
-  // Adds files made by WriteIngestFile, and takes them away, to their spaces at one point,
-  // replacing older values. They are durable then, and all that was written before the call.
+  // Moves files made by WriteIngestFile into their spaces at one point, replacing older values.
+  // Then they are durable, and so is all that was written before the call. The files of one space
+  // must not overlap.
   struct IngestFile {
     SpaceIndex space;
     std::string path;
@@ -153,6 +154,8 @@ Result<std::unique_ptr<Engine>> OpenRocksEngine(const std::string& folder, Engin
 struct MemoryDisk;
 std::shared_ptr<MemoryDisk> MakeMemoryDisk();
 std::unique_ptr<Engine> OpenMemoryEngine(std::shared_ptr<MemoryDisk> disk, EngineOptions options);
+// The disk as it is now, while an engine is open on it; for tests of crashes in the middle of work.
+std::shared_ptr<MemoryDisk> CopyOfMemoryDisk(MemoryDisk& disk);
 // What a power cut leaves: everything not synced or flushed is gone. REQUIRES: no engine is open on
 // it.
 void CrashMemoryDisk(MemoryDisk& disk);

@@ -7,6 +7,8 @@
 // written.
 //
 // One mutex guards everything; iterators look their place up by key at each move.
+#include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -399,6 +401,15 @@ std::shared_ptr<MemoryDisk> MakeMemoryDisk() { return std::make_shared<MemoryDis
 
 std::unique_ptr<Engine> OpenMemoryEngine(std::shared_ptr<MemoryDisk> disk, EngineOptions options) {
   return std::make_unique<MemoryEngine>(std::move(disk), std::move(options));
+}
+
+std::shared_ptr<MemoryDisk> CopyOfMemoryDisk(MemoryDisk& disk) {
+  auto copy = std::make_shared<MemoryDisk>();
+  std::lock_guard lock(disk.mutex);
+  copy->spaces = disk.spaces;
+  copy->last = disk.last;
+  copy->durable = disk.durable;
+  return copy;
 }
 
 void CrashMemoryDisk(MemoryDisk& disk) {

@@ -1,4 +1,6 @@
+#include <atomic>
 #include <filesystem>
+#include <map>
 #include <mutex>
 
 #include <rocksdb/cache.h>
@@ -137,12 +139,12 @@ class RocksEngine final : public Engine {
 
   Status Open(const std::string& folder, bool recycle) {
     rocksdb::DBOptions db_options = MakeStoreOptions(options_, recycle, listener_);
-    const std::unique_ptr<rocksdb::WalFilter> guard = MakeSequenceGuard();
     if (recycle) {
       log_environment_ = MakeLogEnvironment();
       db_options.env = log_environment_.get();
     } else if (options_.log_files) {
-      db_options.wal_filter = guard.get();  // used only while opening
+      guard_ = MakeSequenceGuard();
+      db_options.wal_filter = guard_.get();
     }
     std::vector<rocksdb::ColumnFamilyDescriptor> spaces;
     for (const std::string& name : options_.spaces) {
@@ -248,7 +250,9 @@ class RocksEngine final : public Engine {
   const EngineOptions options_;
   std::shared_ptr<FailureListener> listener_;
   rocksdb::ColumnFamilyOptions space_options_;
-  std::unique_ptr<rocksdb::Env> log_environment_;  // outlives db_
+  // db_ keeps pointers to these two.
+  std::unique_ptr<rocksdb::Env> log_environment_;
+  std::unique_ptr<rocksdb::WalFilter> guard_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;  // as options_.spaces
 };

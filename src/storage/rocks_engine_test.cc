@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <fstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <signal.h>

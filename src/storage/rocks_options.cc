@@ -105,8 +105,8 @@ rocksdb::DBOptions MakeStoreOptions(const EngineOptions& options, bool recycle,
 
   db.db_write_buffer_size = options.write_buffer_bytes;  // of all spaces together
   db.max_background_jobs = 2;
-  db.bytes_per_sync =
-      1 << 20;  // table files go to the disk evenly, so no fsync of a log waits for 64 MB
+  // Table files go to the disk evenly, so that no fsync of a log waits behind 64 MB of them.
+  db.bytes_per_sync = 1 << 20;
   db.paranoid_checks = true;
 
   // Opening is quick however many files there are: they are looked at when they are first read.
@@ -146,10 +146,13 @@ rocksdb::ColumnFamilyOptions MakeSpaceOptions(const EngineOptions& options,
     space.merge_operator = std::make_shared<MergeAdapter>(*options.merger);
   }
   // One memtable fills while another is written out. Arenas grow block by block (an eighth of this,
-  // at most 1 MB), so an idle store takes next to nothing; a memtable filter would be allocated
-  // whole, so there is none.
+  // at most 1 MB), so an idle store takes next to nothing.
   space.write_buffer_size = options.write_buffer_bytes / 2;
   space.max_write_buffer_number = 3;
+  // Most keys that are asked for are not in the memtable (or nowhere, for a create): a small filter saves the
+  // search of the skip list, a tenth of a point read. It is allocated whole with each memtable.
+  space.memtable_whole_key_filtering = true;
+  space.memtable_prefix_bloom_size_ratio = options.log_files ? 0 : 0.02;
   // Sizes the levels from the last one up: about 10 % of stale data instead of up to 100 %.
   space.level_compaction_dynamic_level_bytes = true;
   if (options.compress) {

@@ -29,6 +29,11 @@ struct OperationId {
   auto operator<=>(const OperationId&) const = default;
 };
 
+// Ids are random, so half of one is hash enough.
+struct OperationIdHash {
+  size_t operator()(const OperationId& id) const { return id.low; }
+};
+
 // Exact totals of the items of one partition.
 struct Totals {
   int64_t bytes = 0;

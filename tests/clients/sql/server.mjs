@@ -220,20 +220,13 @@ export class Server {
   }
 }
 
-// A database and a container of a test's own.
-let count = 0;
-export async function makeContainer(client, definition = {}, options = {}) {
-  count += 1;
+// A container of a test's own. `id` is the beginning of its name.
+let containers = 0;
+export async function makeContainer(client, { id = "items", ...definition } = {}) {
+  containers += 1;
   const { database } = await client.databases.createIfNotExists({ id: "tests" });
-  const { container } = await database.containers.create(
-    { id: `${definition.id ?? "items"}-${process.pid}-${count}`, partitionKey: "/pk", ...definition, ...named(definition) },
-    options,
-  );
+  const { container } = await database.containers.create({ id: `${id}-${containers}`, partitionKey: "/pk", ...definition });
   return container;
-
-  function named({ id }) {
-    return id === undefined ? {} : { id: `${id}-${process.pid}-${count}` };
-  }
 }
 
 // The error that a promise is rejected with, after a check of its status and substatus.
