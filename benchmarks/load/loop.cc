@@ -232,10 +232,8 @@ Status Loop::Body::Receive(Connection& connection) {
   }
   result_.bytes += static_cast<uint64_t>(got);
   switch (connection.reader.Feed({buffer_.data(), static_cast<size_t>(got)})) {
-    case ReplyReader::State::kMore:
-      return Status::Ok();
-    case ReplyReader::State::kDone:
-      return Complete(connection);
+    case ReplyReader::State::kMore: return Status::Ok();
+    case ReplyReader::State::kDone: return Complete(connection);
     case ReplyReader::State::kMalformed:
       return Status(Code::kUnavailable, "a reply is malformed or has no content-length");
   }

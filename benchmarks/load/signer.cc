@@ -13,14 +13,9 @@ void AppendDigit(uint32_t six_bits, std::string& out) {
   static constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   switch (char digit = kDigits[six_bits & 63]) {
-    case '+':
-      out += "%2B";
-      break;
-    case '/':
-      out += "%2F";
-      break;
-    default:
-      out += digit;
+    case '+': out += "%2B"; break;
+    case '/': out += "%2F"; break;
+    default: out += digit;
   }
 }
 

@@ -27,7 +27,10 @@ TEST(BytesTest, WhatIsEncodedDecodesToTheSame) {
 }
 
 TEST(BytesTest, ADecoderPastItsInputFailsAndStaysFailed) {
-  Decoder decoder(std::string_view("\x05" "ab", 3));
+  Decoder decoder(
+      std::string_view("\x05"
+                       "ab",
+                       3));
   EXPECT_EQ(decoder.Bytes(), "");
   EXPECT_FALSE(decoder.ok());
   EXPECT_EQ(decoder.U8(), 0);
@@ -41,7 +44,8 @@ TEST(BytesTest, AVarintOfElevenBytesIsRefused) {
 }
 
 TEST(BytesTest, Base64MatchesTheStandardVectors) {
-  for (auto [plain, text] : {std::pair{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foobar", "Zm9vYmFy"}}) {
+  for (auto [plain, text] :
+       {std::pair{"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foobar", "Zm9vYmFy"}}) {
     std::string back;
     EXPECT_EQ(ToBase64(plain), text);
     EXPECT_TRUE(FromBase64(text, &back));

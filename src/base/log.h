@@ -23,7 +23,11 @@ inline void Debug(std::string_view event, Fields fields = {}) {
   }
 }
 inline void Info(std::string_view event, Fields fields = {}) { Write(Level::kInfo, event, fields); }
-inline void Warning(std::string_view event, Fields fields = {}) { Write(Level::kWarning, event, fields); }
-inline void Error(std::string_view event, Fields fields = {}) { Write(Level::kError, event, fields); }
+inline void Warning(std::string_view event, Fields fields = {}) {
+  Write(Level::kWarning, event, fields);
+}
+inline void Error(std::string_view event, Fields fields = {}) {
+  Write(Level::kError, event, fields);
+}
 
 }  // namespace orrery::log

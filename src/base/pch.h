@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/asio/awaitable.hpp>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -20,3 +19,5 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+
+#include <boost/asio/awaitable.hpp>

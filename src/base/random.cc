@@ -1,8 +1,8 @@
 #include "base/random.h"
 
-#include <sys/random.h>
-
 #include <random>
+
+#include <sys/random.h>
 
 #include "base/check.h"
 

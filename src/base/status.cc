@@ -35,8 +35,9 @@ std::string_view CodeName(Code code) {
 }
 
 Status Status::Throttled(uint32_t retry_after_ms) {
-  Status status(Code::kThrottled, "Request rate is large. More Request Units may be needed, so no changes were made. "
-                                  "Please retry this request later.");
+  Status status(Code::kThrottled,
+                "Request rate is large. More Request Units may be needed, so no changes were made. "
+                "Please retry this request later.");
   status.retry_after_ms_ = retry_after_ms;
   return status;
 }

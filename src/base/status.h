@@ -46,7 +46,8 @@ std::string_view CodeName(Code code);
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  explicit Status(Code code, std::string message = {}) : code_(code), message_(std::move(message)) {}
+  explicit Status(Code code, std::string message = {})
+      : code_(code), message_(std::move(message)) {}
 
   static Status Ok() { return Status(); }
   static Status Throttled(uint32_t retry_after_ms);
@@ -82,30 +83,31 @@ inline void IgnoreError(const Status&, const char* why) { (void)why; }
 #define ORRERY_CONCAT_(a, b) a##b
 #define ORRERY_CONCAT(a, b) ORRERY_CONCAT_(a, b)
 
-// ORRERY_TRY(T value, expression of Result<T>): two statements; returns the error from this function.
-#define ORRERY_TRY(declaration, expression)                                   \
-  auto ORRERY_CONCAT(result_, __LINE__) = (expression);                       \
-  if (!ORRERY_CONCAT(result_, __LINE__))                                      \
+// ORRERY_TRY(T value, expression of Result<T>): two statements; returns the error from this
+// function.
+#define ORRERY_TRY(declaration, expression)                                        \
+  auto ORRERY_CONCAT(result_, __LINE__) = (expression);                            \
+  if (!ORRERY_CONCAT(result_, __LINE__))                                           \
     return ::std::unexpected(std::move(ORRERY_CONCAT(result_, __LINE__)).error()); \
   declaration = std::move(*ORRERY_CONCAT(result_, __LINE__))
 
-#define ORRERY_CO_TRY(declaration, expression)                                   \
-  auto ORRERY_CONCAT(result_, __LINE__) = (expression);                          \
-  if (!ORRERY_CONCAT(result_, __LINE__))                                         \
+#define ORRERY_CO_TRY(declaration, expression)                                        \
+  auto ORRERY_CONCAT(result_, __LINE__) = (expression);                               \
+  if (!ORRERY_CONCAT(result_, __LINE__))                                              \
     co_return ::std::unexpected(std::move(ORRERY_CONCAT(result_, __LINE__)).error()); \
   declaration = std::move(*ORRERY_CONCAT(result_, __LINE__))
 
 // ORRERY_RETURN_IF_ERROR(expression of Status), in a function that returns Status.
-#define ORRERY_RETURN_IF_ERROR(expression)                          \
+#define ORRERY_RETURN_IF_ERROR(expression)                      \
   if (::orrery::Status status_ = (expression); !status_.ok()) { \
-    return status_;                                                 \
+    return status_;                                             \
   }
 // The same in a function that returns Result<T>.
-#define ORRERY_TRY_STATUS(expression)                               \
+#define ORRERY_TRY_STATUS(expression)                           \
   if (::orrery::Status status_ = (expression); !status_.ok()) { \
-    return ::std::unexpected(std::move(status_));                   \
+    return ::std::unexpected(std::move(status_));               \
   }
-#define ORRERY_CO_TRY_STATUS(expression)                            \
+#define ORRERY_CO_TRY_STATUS(expression)                        \
   if (::orrery::Status status_ = (expression); !status_.ok()) { \
-    co_return ::std::unexpected(std::move(status_));                \
+    co_return ::std::unexpected(std::move(status_));            \
   }

@@ -105,8 +105,7 @@ Status LoadRecord(CatalogView& view, std::string_view key, std::string_view valu
       view.dropped.emplace_back(ContainerId(id.U32()), std::move(partitions));
       break;
     }
-    default:
-      return Status(Code::kCorruption, "catalog record of an unknown kind");
+    default: return Status(Code::kCorruption, "catalog record of an unknown kind");
   }
   return decoder.done() ? Status::Ok() : Status(Code::kCorruption, "catalog record is malformed");
 }
@@ -116,7 +115,9 @@ bool Matches(const std::string& if_match, uint64_t etag, WallTime time) {
 }
 
 Status EtagDiffers() {
-  return Status(Code::kPreconditionFailed, "Operation cannot be performed because one of the specified precondition is not met.");
+  return Status(
+      Code::kPreconditionFailed,
+      "Operation cannot be performed because one of the specified precondition is not met.");
 }
 
 }  // namespace
@@ -124,23 +125,28 @@ Status EtagDiffers() {
 std::string EtagText(uint64_t etag, WallTime time) {
   char text[64];
   auto seconds = static_cast<uint32_t>(time.seconds());
-  std::snprintf(text, sizeof(text), "\"%08" PRIx32 "-%04x-%04x-%04x-%08" PRIx32 "%04x\"", static_cast<uint32_t>(etag >> 32),
-                static_cast<unsigned>(etag >> 16 & 0xFFFF), static_cast<unsigned>(etag & 0xFFFF),
-                static_cast<unsigned>(time.micros >> 16 & 0xFFFF), seconds, static_cast<unsigned>(time.micros & 0xFFFF));
+  std::snprintf(text, sizeof(text), "\"%08" PRIx32 "-%04x-%04x-%04x-%08" PRIx32 "%04x\"",
+                static_cast<uint32_t>(etag >> 32), static_cast<unsigned>(etag >> 16 & 0xFFFF),
+                static_cast<unsigned>(etag & 0xFFFF),
+                static_cast<unsigned>(time.micros >> 16 & 0xFFFF), seconds,
+                static_cast<unsigned>(time.micros & 0xFFFF));
   return text;
 }
 
 // A copy of the view to change, and the records that the change writes.
 struct Catalog::Draft {
-  explicit Draft(const CatalogView& from, WallTime now) : view(std::make_shared<CatalogView>(from)), now(now) {
+  explicit Draft(const CatalogView& from, WallTime now)
+      : view(std::make_shared<CatalogView>(from)), now(now) {
     set.time = now;
   }
   void Put(std::shared_ptr<const Database> database) {
-    set.Put(Space::kCatalog, RecordKey(kDatabaseKind, database->id.value()), EncodeDatabase(*database));
+    set.Put(Space::kCatalog, RecordKey(kDatabaseKind, database->id.value()),
+            EncodeDatabase(*database));
     view->databases[database->name] = std::move(database);
   }
   void Put(const std::shared_ptr<const Container>& container) {
-    set.Put(Space::kCatalog, RecordKey(kContainerKind, container->id.value()), EncodeContainer(*container));
+    set.Put(Space::kCatalog, RecordKey(kContainerKind, container->id.value()),
+            EncodeContainer(*container));
     view->containers[{container->database, container->name}] = container;
     view->containers_by_id[container->id] = container;
     view->containers_by_link[container->link] = container;
@@ -149,7 +155,8 @@ struct Catalog::Draft {
   void Drop(const Container& container) {
     std::vector<PartitionId> partitions = PartitionsOf(container);
     set.Delete(Space::kCatalog, RecordKey(kContainerKind, container.id.value()));
-    set.Put(Space::kCatalog, RecordKey(kDroppedKind, container.id.value()), EncodeDropped(partitions));
+    set.Put(Space::kCatalog, RecordKey(kDroppedKind, container.id.value()),
+            EncodeDropped(partitions));
     view->dropped.emplace_back(container.id, std::move(partitions));
     view->containers_by_id.erase(container.id);
     view->containers_by_link.erase(container.link);
@@ -161,8 +168,13 @@ struct Catalog::Draft {
   storage::WriteSet set;
 };
 
-Catalog::Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const Clock& clock, CatalogLimits limits)
-    : meta_(meta), worker_(worker), clock_(clock), limits_(limits), view_(std::make_shared<const CatalogView>()) {}
+Catalog::Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const Clock& clock,
+                 CatalogLimits limits)
+    : meta_(meta),
+      worker_(worker),
+      clock_(clock),
+      limits_(limits),
+      view_(std::make_shared<const CatalogView>()) {}
 
 Status Catalog::Load(storage::Engine& state) {
   auto view = std::make_shared<CatalogView>();
@@ -217,10 +229,13 @@ Task<Status> Catalog::Publish(Draft draft) {
   co_return Status::Ok();
 }
 
-Result<Offer> Catalog::MakeOffer(Draft& draft, const ThroughputRequest& throughput, WallTime now) const {
-  Offer offer{.number = draft.view->next_offer++, .time = now, .etag = static_cast<uint64_t>(now.micros)};
+Result<Offer> Catalog::MakeOffer(Draft& draft, const ThroughputRequest& throughput,
+                                 WallTime now) const {
+  Offer offer{
+      .number = draft.view->next_offer++, .time = now, .etag = static_cast<uint64_t>(now.micros)};
   if (throughput.manual && throughput.autoscale_max) {
-    return Error(Code::kInvalidArgument, "Only one of manual throughput and autoscale settings may be given.");
+    return Error(Code::kInvalidArgument,
+                 "Only one of manual throughput and autoscale settings may be given.");
   }
   if (throughput.autoscale_max) {
     offer.autoscale_max = *throughput.autoscale_max;
@@ -228,16 +243,19 @@ Result<Offer> Catalog::MakeOffer(Draft& draft, const ThroughputRequest& throughp
         offer.autoscale_max > limits_.throughput_max) {
       return Error(Code::kInvalidArgument, "The autoscale maximum throughput must be between " +
                                                std::to_string(limits_.autoscale_min) + " and " +
-                                               std::to_string(limits_.throughput_max) + " in increments of 1000.");
+                                               std::to_string(limits_.throughput_max) +
+                                               " in increments of 1000.");
     }
     return offer;
   }
   offer.manual = throughput.manual.value_or(limits_.default_throughput);
   offer.chosen = throughput.manual.has_value();
-  if (offer.manual < limits_.throughput_min || offer.manual % 100 != 0 || offer.manual > limits_.throughput_max) {
-    return Error(Code::kInvalidArgument,
-                 "The offer should have valid throughput values between " + std::to_string(limits_.throughput_min) +
-                     " and " + std::to_string(limits_.throughput_max) + " inclusive in increments of 100.");
+  if (offer.manual < limits_.throughput_min || offer.manual % 100 != 0 ||
+      offer.manual > limits_.throughput_max) {
+    return Error(Code::kInvalidArgument, "The offer should have valid throughput values between " +
+                                             std::to_string(limits_.throughput_min) + " and " +
+                                             std::to_string(limits_.throughput_max) +
+                                             " inclusive in increments of 100.");
   }
   return offer;
 }
@@ -248,10 +266,12 @@ Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRe
     Draft draft(*view(), clock_.Wall());
     ORRERY_CO_TRY_STATUS(CheckResourceName(name));
     if (draft.view->FindDatabase(name) != nullptr) {
-      co_return Error(Code::kAlreadyExists, "Resource with specified id, name, or unique index already exists.");
+      co_return Error(Code::kAlreadyExists,
+                      "Resource with specified id, name, or unique index already exists.");
     }
     if (draft.view->databases.size() + draft.view->containers.size() >= limits_.resources_max) {
-      co_return Error(Code::kForbidden, "The account has reached its limit of databases and containers.");
+      co_return Error(Code::kForbidden,
+                      "The account has reached its limit of databases and containers.");
     }
     Database made{.id = DatabaseId(draft.view->next_database++),
                   .name = name,
@@ -297,7 +317,8 @@ Task<Status> Catalog::DropDatabase(std::string name, std::string if_match) {
   co_return co_await Exclusively(body);
 }
 
-Catalog::Change<Container> Catalog::CreateContainer(std::string database_name, types::Document definition,
+Catalog::Change<Container> Catalog::CreateContainer(std::string database_name,
+                                                    types::Document definition,
                                                     ThroughputRequest throughput) {
   using R = Result<std::shared_ptr<const Container>>;
   auto body = [&]() -> Task<R> {
@@ -310,10 +331,12 @@ Catalog::Change<Container> Catalog::CreateContainer(std::string database_name, t
     ORRERY_CO_TRY(made.definition, NormalizeContainer(definition.root()));
     made.name = made.definition.Get("id").string();
     if (draft.view->containers.contains({database->id, made.name})) {
-      co_return Error(Code::kAlreadyExists, "Resource with specified id, name, or unique index already exists.");
+      co_return Error(Code::kAlreadyExists,
+                      "Resource with specified id, name, or unique index already exists.");
     }
     if (draft.view->databases.size() + draft.view->containers.size() >= limits_.resources_max) {
-      co_return Error(Code::kForbidden, "The account has reached its limit of databases and containers.");
+      co_return Error(Code::kForbidden,
+                      "The account has reached its limit of databases and containers.");
     }
     made.id = ContainerId(draft.view->next_container++);
     made.database = database->id;
@@ -402,7 +425,8 @@ Task<Status> Catalog::DropContainer(std::string link, std::string if_match) {
   co_return co_await Exclusively(body);
 }
 
-Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput, std::string if_match) {
+Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput,
+                                   std::string if_match) {
   auto body = [&]() -> Task<Status> {
     Draft draft(*view(), clock_.Wall());
     auto made = MakeOffer(draft, throughput, draft.now);
@@ -430,8 +454,9 @@ Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput
         }
         uint64_t room = container->map->ranges().size() * limits_.partition_throughput;
         if (made->spendable() > room) {
-          co_return Status(Code::kNotSupported, "Throughput above " + std::to_string(room) +
-                                                    " RU/s needs a partition split, which is not supported yet.");
+          co_return Status(Code::kNotSupported,
+                           "Throughput above " + std::to_string(room) +
+                               " RU/s needs a partition split, which is not supported yet.");
         }
         Container after = *container;
         after.offer = *made;
@@ -468,7 +493,8 @@ Task<Status> Catalog::SetKeys(AccountKeys keys) {
 Task<Status> Catalog::Cleared(ContainerId container) {
   auto body = [&]() -> Task<Status> {
     Draft draft(*view(), clock_.Wall());
-    std::erase_if(draft.view->dropped, [&](const auto& dropped) { return dropped.first == container; });
+    std::erase_if(draft.view->dropped,
+                  [&](const auto& dropped) { return dropped.first == container; });
     draft.set.Delete(Space::kCatalog, RecordKey(kDroppedKind, container.value()));
     co_return co_await Publish(std::move(draft));
   };

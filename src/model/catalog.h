@@ -1,8 +1,8 @@
 // Catalog: databases, containers, offers and keys, kept by the meta group (group 0).
 //
-// A change is evaluated on the meta group's worker, one at a time, committed like any other WriteSet, and
-// published as a new immutable view; a look-up is a local read. Replicas of new containers exist before the
-// view that names them is published.
+// A change is evaluated on the meta group's worker, one at a time, committed like any other
+// WriteSet, and published as a new immutable view; a look-up is a local read. Replicas of new
+// containers exist before the view that names them is published.
 //
 // view() is thread-safe; changes may be asked for from any worker.
 #pragma once
@@ -38,9 +38,11 @@ struct CatalogLimits {
 class CatalogListener {
  public:
   virtual ~CatalogListener() = default;
-  virtual void OnCreated(const std::shared_ptr<const Container>& container, const Database& database) = 0;
+  virtual void OnCreated(const std::shared_ptr<const Container>& container,
+                         const Database& database) = 0;
   // The definition or the throughput changed.
-  virtual void OnChanged(const std::shared_ptr<const Container>& container, const Database& database) = 0;
+  virtual void OnChanged(const std::shared_ptr<const Container>& container,
+                         const Database& database) = 0;
   virtual void OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) = 0;
 };
 
@@ -52,7 +54,8 @@ struct ThroughputRequest {
 
 class Catalog {
  public:
-  Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const Clock& clock, CatalogLimits limits);
+  Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const Clock& clock,
+          CatalogLimits limits);
 
   // Reads the records. REQUIRES: before any other call.
   Status Load(storage::Engine& state);
@@ -65,11 +68,14 @@ class Catalog {
   using Change = runtime::Task<Result<std::shared_ptr<const T>>>;
   Change<Database> CreateDatabase(std::string name, ThroughputRequest throughput);
   runtime::Task<Status> DropDatabase(std::string name, std::string if_match);
-  Change<Container> CreateContainer(std::string database, types::Document definition, ThroughputRequest throughput);
-  Change<Container> ReplaceContainer(std::string link, types::Document definition, std::string if_match);
+  Change<Container> CreateContainer(std::string database, types::Document definition,
+                                    ThroughputRequest throughput);
+  Change<Container> ReplaceContainer(std::string link, types::Document definition,
+                                     std::string if_match);
   runtime::Task<Status> DropContainer(std::string link, std::string if_match);
   // kNotSupported if it needs more partitions than there are: splits come later.
-  runtime::Task<Status> ReplaceOffer(uint32_t number, ThroughputRequest throughput, std::string if_match);
+  runtime::Task<Status> ReplaceOffer(uint32_t number, ThroughputRequest throughput,
+                                     std::string if_match);
   runtime::Task<Status> SetKeys(AccountKeys keys);
   // The data of a dropped container is gone.
   runtime::Task<Status> Cleared(ContainerId container);

@@ -17,7 +17,9 @@ constexpr size_t kNameMax = 255;
 constexpr size_t kUniqueKeysMax = 10;
 constexpr size_t kUniquePathsMax = 16;
 
-std::unexpected<Status> Invalid(std::string message) { return Error(Code::kInvalidArgument, std::move(message)); }
+std::unexpected<Status> Invalid(std::string message) {
+  return Error(Code::kInvalidArgument, std::move(message));
+}
 
 Result<types::PartitionKeyDefinition> ReadKeyDefinition(Value value) {
   types::PartitionKeyDefinition key;
@@ -43,7 +45,8 @@ Result<types::PartitionKeyDefinition> ReadKeyDefinition(Value value) {
     } else if (kind.string() == "Range") {
       key.kind = types::KeyKind::kRange;
     } else {
-      return Invalid("The partition key kind '" + std::string(kind.string()) + "' is not Hash or MultiHash.");
+      return Invalid("The partition key kind '" + std::string(kind.string()) +
+                     "' is not Hash or MultiHash.");
     }
   } else if (kind.defined()) {
     return Invalid("The partition key kind is not a string.");
@@ -110,7 +113,8 @@ Result<std::optional<int32_t>> ReadTtl(Value ttl) {
     return std::nullopt;
   }
   bool fits = ttl.kind() == Kind::kNumber && ttl.is_integer() &&
-              (ttl.integer() == -1 || (ttl.integer() > 0 && ttl.integer() <= std::numeric_limits<int32_t>::max()));
+              (ttl.integer() == -1 ||
+               (ttl.integer() > 0 && ttl.integer() <= std::numeric_limits<int32_t>::max()));
   if (!fits) {
     return Invalid("The value of defaultTtl must be -1 or a positive 32-bit integer.");
   }
@@ -168,7 +172,8 @@ std::shared_ptr<const Container> CatalogView::FindContainer(ContainerId id) cons
 
 std::vector<std::shared_ptr<const Container>> CatalogView::ContainersOf(DatabaseId database) const {
   std::vector<std::shared_ptr<const Container>> all;
-  for (auto at = containers.lower_bound({database, ""}); at != containers.end() && at->first.first == database; ++at) {
+  for (auto at = containers.lower_bound({database, ""});
+       at != containers.end() && at->first.first == database; ++at) {
     all.push_back(at->second);
   }
   return all;
@@ -179,7 +184,8 @@ Status CheckResourceName(std::string_view name) {
     return Status(Code::kInvalidArgument, "The id must have 1 to 255 characters.");
   }
   if (name.find_first_of("/\\#?") != std::string_view::npos || name.back() == ' ') {
-    return Status(Code::kInvalidArgument, "The id must not contain '/', '\\', '#' or '?', nor end with a space.");
+    return Status(Code::kInvalidArgument,
+                  "The id must not contain '/', '\\', '#' or '?', nor end with a space.");
   }
   return Status::Ok();
 }
@@ -187,7 +193,8 @@ Status CheckResourceName(std::string_view name) {
 Result<types::Document> NormalizeContainer(Value definition) {
   Value id = Member(definition, "id");
   if (id.kind() != Kind::kString) {
-    return Invalid("The input content is invalid because the required properties - 'id; ' - are missing.");
+    return Invalid(
+        "The input content is invalid because the required properties - 'id; ' - are missing.");
   }
   ORRERY_TRY_STATUS(CheckResourceName(id.string()));
   types::DocumentBuilder builder;
@@ -200,7 +207,8 @@ Result<types::Document> NormalizeContainer(Value definition) {
   }
   builder.Append("indexingPolicy", index.root());
 
-  ORRERY_TRY(types::PartitionKeyDefinition key, ReadKeyDefinition(Member(definition, "partitionKey")));
+  ORRERY_TRY(types::PartitionKeyDefinition key,
+             ReadKeyDefinition(Member(definition, "partitionKey")));
   builder.BeginObject("partitionKey");
   builder.BeginArray("paths");
   for (const std::string& path : key.paths) {
@@ -220,15 +228,17 @@ Result<types::Document> NormalizeContainer(Value definition) {
     return Error(unique.error());
   }
   AppendUniqueKeys(builder, Member(definition, "uniqueKeyPolicy"));
-  types::Document conflicts =
-      *types::Document::FromJson(R"({"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""})");
+  types::Document conflicts = *types::Document::FromJson(
+      R"({"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""})");
   Value given = Member(definition, "conflictResolutionPolicy");
-  builder.Append("conflictResolutionPolicy", given.kind() == Kind::kObject ? given : conflicts.root());
+  builder.Append("conflictResolutionPolicy",
+                 given.kind() == Kind::kObject ? given : conflicts.root());
   types::Document geography = *types::Document::FromJson(R"({"type":"Geography"})");
   Value geo = Member(definition, "geospatialConfig");
   builder.Append("geospatialConfig", geo.kind() == Kind::kObject ? geo : geography.root());
-  for (std::string_view kept : {"computedProperties", "vectorEmbeddingPolicy", "fullTextPolicy", "changeFeedPolicy",
-                                "clientEncryptionPolicy", "analyticalStorageTtl"}) {
+  for (std::string_view kept :
+       {"computedProperties", "vectorEmbeddingPolicy", "fullTextPolicy", "changeFeedPolicy",
+        "clientEncryptionPolicy", "analyticalStorageTtl"}) {
     builder.Append(kept, Member(definition, kept));
   }
   return builder.Finish();

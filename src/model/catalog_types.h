@@ -23,10 +23,10 @@ namespace orrery::model {
 
 // Provisioned throughput of a container or a database.
 struct Offer {
-  uint32_t number = 0;          // of its rid; never reused
-  uint64_t manual = 0;          // RU/s, if not autoscale
-  uint64_t autoscale_max = 0;   // RU/s; 0: manual
-  bool chosen = true;           // false: nobody chose it, so it throttles only in strict mode
+  uint32_t number = 0;         // of its rid; never reused
+  uint64_t manual = 0;         // RU/s, if not autoscale
+  uint64_t autoscale_max = 0;  // RU/s; 0: manual
+  bool chosen = true;          // false: nobody chose it, so it throttles only in strict mode
   WallTime time;
   uint64_t etag = 0;
 
@@ -54,8 +54,8 @@ struct Container final : partition::Schema {
   std::string name;
   std::string rid;
   std::string database_name;
-  std::string self;         // dbs/<rid>/colls/<rid>/
-  std::string link;         // dbs/<name>/colls/<name>
+  std::string self;  // dbs/<rid>/colls/<rid>/
+  std::string link;  // dbs/<name>/colls/<name>
   WallTime time;
   uint64_t etag = 0;
   types::Document definition;  // as it is shown, without system properties
@@ -103,8 +103,8 @@ struct CatalogView {
   std::vector<std::shared_ptr<const Container>> ContainersOf(DatabaseId database) const;
 };
 
-// Checks the definition that a client sent and fills in defaults, in the order in which it is shown.
-// kInvalidArgument says what is wrong. `version_given`: without one, hash version 2 is used.
+// Checks the definition that a client sent and fills in defaults, in the order in which it is
+// shown. kInvalidArgument says what is wrong. `version_given`: without one, hash version 2 is used.
 Result<types::Document> NormalizeContainer(types::Value definition);
 // A changed definition: the partition key, unique keys and id must be the same.
 Status CheckContainerChange(const Container& before, const Container& after);

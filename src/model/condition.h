@@ -1,5 +1,5 @@
-// Condition: a compiled WHERE clause. The language lives in query/, above this folder; server/ hands its
-// compiler down.
+// Condition: a compiled WHERE clause. The language lives in query/, above this folder; server/
+// hands its compiler down.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,10 @@ class Condition {
   virtual bool Holds(types::Value item) const = 0;
 };
 
-// Of a patch (`from c where c.a = 1`) or of a query; `parameters` is the array of the query, or Undefined.
-using CompileCondition =
-    std::function<Result<std::unique_ptr<Condition>>(std::string_view text, types::Value parameters)>;
+// Of a patch (`from c where c.a = 1`) or of a query; `parameters` is the array of the query, or
+// Undefined.
+using CompileCondition = std::function<Result<std::unique_ptr<Condition>>(std::string_view text,
+                                                                          types::Value parameters)>;
 
 // Set once at start, before the first operation.
 void SetConditionCompiler(CompileCondition compile);

@@ -421,17 +421,10 @@ uint64_t HashLeaf(Value value) {
   switch (value.kind()) {
     case Kind::kUndefined:
     case Kind::kNull:
-    case Kind::kArray:
-      break;
-    case Kind::kBool:
-      content = value.boolean() ? 1 : 0;
-      break;
-    case Kind::kNumber:
-      content = HashNumber(value);
-      break;
-    case Kind::kString:
-      content = Hash(value.string());
-      break;
+    case Kind::kArray: break;
+    case Kind::kBool: content = value.boolean() ? 1 : 0; break;
+    case Kind::kNumber: content = HashNumber(value); break;
+    case Kind::kString: content = Hash(value.string()); break;
     case Kind::kObject:
       content = value.is_extended() ? Mix(value.bson_type(), Hash(value.extended())) : 0;
       break;
@@ -446,14 +439,11 @@ bool SameBytes(Value a, Value b) {
   }
   switch (a.kind()) {
     case Kind::kUndefined:
-    case Kind::kNull:
-      return true;
-    case Kind::kBool:
-      return a.boolean() == b.boolean();
+    case Kind::kNull: return true;
+    case Kind::kBool: return a.boolean() == b.boolean();
     case Kind::kNumber:
       return a.is_integer() ? a.integer() == b.integer() : a.number() == b.number();
-    case Kind::kString:
-      return a.string() == b.string();
+    case Kind::kString: return a.string() == b.string();
     case Kind::kArray:
     case Kind::kObject:
       return a.is_extended() ? a.extended() == b.extended() : a.bson() == b.bson();

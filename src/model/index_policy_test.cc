@@ -308,15 +308,9 @@ std::string RandomItem(Random& random, int depth) {
   for (uint64_t i = 0, count = random.Next() % 4; i < count; ++i) {
     item += (i == 0 ? "\"" : ",\"") + std::string(1, static_cast<char>('a' + i)) + "\":";
     switch (random.Next() % (depth > 0 ? 4 : 2)) {
-      case 0:
-        item += std::to_string(random.Next() % 3);
-        break;
-      case 1:
-        item += "\"x\"";
-        break;
-      case 2:
-        item += RandomItem(random, depth - 1);
-        break;
+      case 0: item += std::to_string(random.Next() % 3); break;
+      case 1: item += "\"x\""; break;
+      case 2: item += RandomItem(random, depth - 1); break;
       default:
         item += "[" + RandomItem(random, depth - 1) + "," + RandomItem(random, depth - 1) + ",1]";
     }

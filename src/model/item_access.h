@@ -26,6 +26,7 @@ partition::Latch LogicalPartitionLatch(std::string_view prefix, bool exclusive);
 partition::Latch ItemLatch(std::string_view prefix, std::string_view id);
 
 // The entries that enforce the container's unique keys for one item, one per policy.
-std::set<std::string> UniqueEntries(const Container& container, std::string_view prefix, types::Value item);
+std::set<std::string> UniqueEntries(const Container& container, std::string_view prefix,
+                                    types::Value item);
 
 }  // namespace orrery::model

@@ -11,18 +11,18 @@ using types::Value;
 namespace {
 
 bool IsSystemProperty(std::string_view name) {
-  return name.starts_with('_') &&
-         (name == "_rid" || name == "_self" || name == "_etag" || name == "_ts" || name == "_attachments" ||
-          name == "_lsn");
+  return name.starts_with('_') && (name == "_rid" || name == "_self" || name == "_etag" ||
+                                   name == "_ts" || name == "_attachments" || name == "_lsn");
 }
 
 std::string MakeGuid(Random& random) {
   uint64_t high = (random.Next() & ~0xF000ull) | 0x4000;
   uint64_t low = (random.Next() & ~(3ull << 62)) | (2ull << 62);
   char text[40];
-  std::snprintf(text, sizeof(text), "%08x-%04x-%04x-%04x-%012llx", static_cast<unsigned>(high >> 32),
-                static_cast<unsigned>(high >> 16 & 0xFFFF), static_cast<unsigned>(high & 0xFFFF),
-                static_cast<unsigned>(low >> 48), static_cast<unsigned long long>(low & 0xFFFFFFFFFFFFull));
+  std::snprintf(text, sizeof(text), "%08x-%04x-%04x-%04x-%012llx",
+                static_cast<unsigned>(high >> 32), static_cast<unsigned>(high >> 16 & 0xFFFF),
+                static_cast<unsigned>(high & 0xFFFF), static_cast<unsigned>(low >> 48),
+                static_cast<unsigned long long>(low & 0xFFFFFFFFFFFFull));
   return text;
 }
 
@@ -33,10 +33,12 @@ Status CheckTtl(Value ttl) {
     return Status::Ok();
   }
   bool fits = ttl.kind() == Kind::kNumber && ttl.is_integer() &&
-              (ttl.integer() == -1 || (ttl.integer() > 0 && ttl.integer() <= std::numeric_limits<int32_t>::max()));
+              (ttl.integer() == -1 ||
+               (ttl.integer() > 0 && ttl.integer() <= std::numeric_limits<int32_t>::max()));
   return fits ? Status::Ok()
               : Status(Code::kInvalidArgument,
-                       "The input ttl is invalid. Ensure to provide a nonzero positive or -1 ttl value.");
+                       "The input ttl is invalid. Ensure to provide a nonzero positive or -1 ttl "
+                       "value.");
 }
 
 Status CheckItemId(std::string_view id) {
@@ -56,9 +58,10 @@ Result<CheckedItem> CheckItem(const Container& container, types::Document body, 
     item.id = id.string();
     ORRERY_TRY_STATUS(CheckItemId(item.id));
   } else if (id.defined() || make_id == nullptr) {
-    return Error(Code::kInvalidArgument, id.defined() ? "The input id must be a string."
-                                                      : "The input content is invalid because the required "
-                                                        "properties - 'id; ' - are missing");
+    return Error(Code::kInvalidArgument, id.defined()
+                                             ? "The input id must be a string."
+                                             : "The input content is invalid because the required "
+                                               "properties - 'id; ' - are missing");
   } else {
     item.id = MakeGuid(*make_id);
   }
@@ -96,7 +99,8 @@ Result<ItemAddress> AddressOf(const Container& container, const types::Partition
     key.components.resize(container.key.paths.size());
   }
   if (key.components.size() != container.key.paths.size()) {
-    return Error(Code::kInvalidArgument, "Partition key provided has " + std::to_string(key.components.size()) +
+    return Error(Code::kInvalidArgument, "Partition key provided has " +
+                                             std::to_string(key.components.size()) +
                                              " components but the container is partitioned by " +
                                              std::to_string(container.key.paths.size()) + ".");
   }

@@ -21,7 +21,8 @@ void EncodeStep(Encoder& encoder, const ItemStep& step) {
 Result<ItemStep> DecodeStep(Decoder& decoder) {
   ItemStep step;
   uint8_t kind = decoder.U8();
-  if (kind < static_cast<uint8_t>(StepKind::kCreate) || kind > static_cast<uint8_t>(StepKind::kRead)) {
+  if (kind < static_cast<uint8_t>(StepKind::kCreate) ||
+      kind > static_cast<uint8_t>(StepKind::kRead)) {
     return Error(Code::kInvalidArgument, "step of an unknown kind");
   }
   step.kind = static_cast<StepKind>(kind);
@@ -33,7 +34,8 @@ Result<ItemStep> DecodeStep(Decoder& decoder) {
   return step;
 }
 
-Result<std::unique_ptr<Operation>> Checked(const Decoder& decoder, std::unique_ptr<Operation> operation) {
+Result<std::unique_ptr<Operation>> Checked(const Decoder& decoder,
+                                           std::unique_ptr<Operation> operation) {
   if (!decoder.ok()) {
     return Error(Code::kInvalidArgument, "operation is malformed");
   }

@@ -1,8 +1,8 @@
 // The operations on items: what runs at a partition for every document-shaped API.
 //
-// WriteItems is one transaction on one logical partition: a single create is a transaction of one step, a
-// transactional batch has up to 100. Steps see what the steps before them did; at the end everything is one
-// WriteSet, or nothing.
+// WriteItems is one transaction on one logical partition: a single create is a transaction of one
+// step, a transactional batch has up to 100. Steps see what the steps before them did; at the end
+// everything is one WriteSet, or nothing.
 #pragma once
 
 #include <cstdint>
@@ -70,11 +70,11 @@ struct ItemStep {
 };
 
 struct StepResult {
-  Status status;           // ok; kUnavailable with no charge: not tried, or undone, because of another step
+  Status status;  // ok; kUnavailable with no charge: not tried, or undone, because of another step
   bool created = false;
-  bool undone = false;     // another step failed
+  bool undone = false;  // another step failed
   partition::RequestUnits charge;
-  std::string item;        // the stored value after the step; empty after a delete
+  std::string item;  // the stored value after the step; empty after a delete
 };
 
 std::string EncodeStepResults(const std::vector<StepResult>& results);
@@ -91,11 +91,13 @@ class WriteItems final : public partition::Operation {
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   partition::RequestUnits least_price() const override;
-  // The body of the reply is EncodeStepResults; its status is ok if all steps were, else the first failure.
+  // The body of the reply is EncodeStepResults; its status is ok if all steps were, else the first
+  // failure.
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
 
  private:
-  static std::string Remembered(const partition::Reply& reply, const std::vector<StepResult>& results);
+  static std::string Remembered(const partition::Reply& reply,
+                                const std::vector<StepResult>& results);
   // The reply to an operation that was already done.
   runtime::Task<partition::Reply> Repeat(partition::Replica& replica, const Container& container,
                                          const partition::Replica::Outcome& outcome);
@@ -104,12 +106,13 @@ class WriteItems final : public partition::Operation {
 // A page of the items of a range of the ring, in key order.
 class ReadFeed final : public partition::Operation {
  public:
-  types::EpkRange range;                        // cut to the partition
-  std::optional<types::PartitionKey> only_key;  // only this logical partition (its EPK is range.min)
-  std::string after;                            // continue behind this item key; "" = from the start
+  types::EpkRange range;  // cut to the partition
+  std::optional<types::PartitionKey>
+      only_key;       // only this logical partition (its EPK is range.min)
+  std::string after;  // continue behind this item key; "" = from the start
   uint32_t items_max = 1000;
-  std::string filter;                           // text of a query, "" = all
-  types::Document parameters;                   // of the filter; its member "v" is the array
+  std::string filter;          // text of a query, "" = all
+  types::Document parameters;  // of the filter; its member "v" is the array
   Lsn session;
   partition::ReadPrice price = partition::ReadPrice::kOneReplica;
 
@@ -127,9 +130,9 @@ class ReadFeed final : public partition::Operation {
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
 };
 
-// Deletes items without their owner asking for each: a whole logical partition, or those whose time to live
-// has passed. Works on at most kDeletesMax items a run, in key order behind `after`; the body of the reply is
-// the key to go on behind, or empty when there are no more.
+// Deletes items without their owner asking for each: a whole logical partition, or those whose time
+// to live has passed. Works on at most kDeletesMax items a run, in key order behind `after`; the
+// body of the reply is the key to go on behind, or empty when there are no more.
 class DeleteItems final : public partition::Operation {
  public:
   static constexpr size_t kDeletesMax = 500;
@@ -156,7 +159,8 @@ struct CheckedItem {
 };
 Result<CheckedItem> CheckItem(const Container& container, types::Document body, Random* make_id);
 Status CheckItemId(std::string_view id);
-// The address of a key that a request names. kInvalidArgument if it has the wrong number of components.
+// The address of a key that a request names. kInvalidArgument if it has the wrong number of
+// components.
 Result<ItemAddress> AddressOf(const Container& container, const types::PartitionKey& key);
 
 }  // namespace orrery::model

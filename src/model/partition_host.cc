@@ -10,8 +10,9 @@ using partition::Replica;
 using partition::RequestUnits;
 using runtime::Task;
 
-PartitionHost::PartitionHost(Catalog& catalog, storage::Store& store, runtime::WorkerPool& workers, const Clock& clock,
-                             partition::ReplicaTable& replicas, HostOptions options)
+PartitionHost::PartitionHost(Catalog& catalog, storage::Store& store, runtime::WorkerPool& workers,
+                             const Clock& clock, partition::ReplicaTable& replicas,
+                             HostOptions options)
     : catalog_(catalog),
       store_(store),
       workers_(workers),
@@ -20,15 +21,18 @@ PartitionHost::PartitionHost(Catalog& catalog, storage::Store& store, runtime::W
       options_(options),
       services_{.state = store.state(), .workers = workers, .clock = clock} {}
 
-PartitionHost::Share PartitionHost::ShareOf(const Container& container, const Database& database) const {
+PartitionHost::Share PartitionHost::ShareOf(const Container& container,
+                                            const Database& database) const {
   if (!container.offer) {
     return {.per_partition = database.offer->spendable(), .governed = true};
   }
-  return {.per_partition = std::max<uint64_t>(1, container.offer->spendable() / container.map->ranges().size()),
+  return {.per_partition =
+              std::max<uint64_t>(1, container.offer->spendable() / container.map->ranges().size()),
           .governed = container.offer->chosen || options_.strict};
 }
 
-std::shared_ptr<partition::Governor> PartitionHost::GovernorOf(const Container& container, const Database& database,
+std::shared_ptr<partition::Governor> PartitionHost::GovernorOf(const Container& container,
+                                                               const Database& database,
                                                                const Share& share) {
   auto units = RequestUnits(static_cast<double>(share.per_partition));
   if (container.offer) {
@@ -41,14 +45,16 @@ std::shared_ptr<partition::Governor> PartitionHost::GovernorOf(const Container& 
   return shared;
 }
 
-std::vector<std::shared_ptr<Replica>> PartitionHost::MakeReplicas(const std::shared_ptr<const Container>& container,
-                                                                  const Database& database) {
+std::vector<std::shared_ptr<Replica>> PartitionHost::MakeReplicas(
+    const std::shared_ptr<const Container>& container, const Database& database) {
   std::vector<std::shared_ptr<Replica>> made;
   Share share = ShareOf(*container, database);
   for (const partition::PartitionRange& range : container->map->ranges()) {
     runtime::Worker& worker = workers_.at(range.id.value());
-    auto set = std::make_unique<replication::LocalReplicaSet>(GroupId(range.id.value()), store_, worker);
-    made.push_back(std::make_shared<Replica>(container->id, range, container, GovernorOf(*container, database, share),
+    auto set =
+        std::make_unique<replication::LocalReplicaSet>(GroupId(range.id.value()), store_, worker);
+    made.push_back(std::make_shared<Replica>(container->id, range, container,
+                                             GovernorOf(*container, database, share),
                                              share.governed, worker, std::move(set), services_));
   }
   return made;
@@ -83,17 +89,20 @@ void PartitionHost::Stop() {
   gate_.Close();
 }
 
-void PartitionHost::OnCreated(const std::shared_ptr<const Container>& container, const Database& database) {
+void PartitionHost::OnCreated(const std::shared_ptr<const Container>& container,
+                              const Database& database) {
   replicas_.Add(MakeReplicas(container, database));
 }
 
-void PartitionHost::OnChanged(const std::shared_ptr<const Container>& container, const Database& database) {
+void PartitionHost::OnChanged(const std::shared_ptr<const Container>& container,
+                              const Database& database) {
   Share share = ShareOf(*container, database);
   for (const partition::PartitionRange& range : container->map->ranges()) {
     if (auto replica = replicas_.Find(range.id)) {
       replica->SetSchema(container);
       replica->SetGoverned(share.governed);
-      replica->governor().SetShare(RequestUnits(static_cast<double>(share.per_partition)), clock_.Now());
+      replica->governor().SetShare(RequestUnits(static_cast<double>(share.per_partition)),
+                                   clock_.Now());
     }
   }
 }
@@ -106,9 +115,11 @@ void PartitionHost::OnDropped(ContainerId container, const std::vector<Partition
   }
 }
 
-// Removes the data of a dropped container: first nobody can find its replicas, then the last operation on
-// them ends, then the keys go, and only then the catalog forgets that there is something to clear.
-Task<> PartitionHost::Clear(ContainerId container, std::vector<PartitionId> partitions, runtime::Gate::Pass pass) {
+// Removes the data of a dropped container: first nobody can find its replicas, then the last
+// operation on them ends, then the keys go, and only then the catalog forgets that there is
+// something to clear.
+Task<> PartitionHost::Clear(ContainerId container, std::vector<PartitionId> partitions,
+                            runtime::Gate::Pass pass) {
   std::vector<std::weak_ptr<Replica>> leaving;
   for (PartitionId id : partitions) {
     leaving.push_back(replicas_.Find(id));
@@ -145,7 +156,8 @@ Task<> PartitionHost::Clear(ContainerId container, std::vector<PartitionId> part
     status = co_await catalog_.Cleared(container);
   }
   if (!status.ok()) {
-    log::Warning("could not clear a dropped container; the next start tries again", {{"why", status.ToString()}});
+    log::Warning("could not clear a dropped container; the next start tries again",
+                 {{"why", status.ToString()}});
   }
 }
 
@@ -160,7 +172,8 @@ Task<> PartitionHost::Sweep(runtime::Gate::Pass pass) {
         co_await SweepReplica(replica);
       }
     }
-    for (Duration waited{}; waited < options_.sweep_interval && !stopping_; waited += std::chrono::milliseconds(50)) {
+    for (Duration waited{}; waited < options_.sweep_interval && !stopping_;
+         waited += std::chrono::milliseconds(50)) {
       co_await runtime::Sleep(std::chrono::milliseconds(50));
     }
   }

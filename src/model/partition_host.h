@@ -1,5 +1,5 @@
-// PartitionHost: makes this node's replicas follow the catalog, and looks after them in the background:
-// deletes what has expired, clears what was dropped.
+// PartitionHost: makes this node's replicas follow the catalog, and looks after them in the
+// background: deletes what has expired, clears what was dropped.
 //
 // OnCreated/OnChanged/OnDropped run on the meta group's worker.
 #pragma once
@@ -37,16 +37,18 @@ using RecoveredOutcomes = std::map<GroupId, std::vector<RecoveredOutcome>>;
 
 class PartitionHost final : public CatalogListener {
  public:
-  PartitionHost(Catalog& catalog, storage::Store& store, runtime::WorkerPool& workers, const Clock& clock,
-                partition::ReplicaTable& replicas, HostOptions options);
+  PartitionHost(Catalog& catalog, storage::Store& store, runtime::WorkerPool& workers,
+                const Clock& clock, partition::ReplicaTable& replicas, HostOptions options);
 
   // Makes the replicas of what the catalog has. REQUIRES: before the workers start.
   void Load(RecoveredOutcomes outcomes);
   void Start();  // the background work
   void Stop();   // blocks; REQUIRES: not on a worker
 
-  void OnCreated(const std::shared_ptr<const Container>& container, const Database& database) override;
-  void OnChanged(const std::shared_ptr<const Container>& container, const Database& database) override;
+  void OnCreated(const std::shared_ptr<const Container>& container,
+                 const Database& database) override;
+  void OnChanged(const std::shared_ptr<const Container>& container,
+                 const Database& database) override;
   void OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) override;
 
  private:
@@ -55,13 +57,14 @@ class PartitionHost final : public CatalogListener {
     bool governed = false;
   };
   Share ShareOf(const Container& container, const Database& database) const;
-  std::vector<std::shared_ptr<partition::Replica>> MakeReplicas(const std::shared_ptr<const Container>& container,
-                                                                const Database& database);
-  std::shared_ptr<partition::Governor> GovernorOf(const Container& container, const Database& database,
-                                                  const Share& share);
+  std::vector<std::shared_ptr<partition::Replica>> MakeReplicas(
+      const std::shared_ptr<const Container>& container, const Database& database);
+  std::shared_ptr<partition::Governor> GovernorOf(const Container& container,
+                                                  const Database& database, const Share& share);
   runtime::Task<> Sweep(runtime::Gate::Pass pass);
   runtime::Task<> SweepReplica(std::shared_ptr<partition::Replica> replica);
-  runtime::Task<> Clear(ContainerId container, std::vector<PartitionId> partitions, runtime::Gate::Pass pass);
+  runtime::Task<> Clear(ContainerId container, std::vector<PartitionId> partitions,
+                        runtime::Gate::Pass pass);
 
   Catalog& catalog_;
   storage::Store& store_;

@@ -356,16 +356,13 @@ Status Patcher::Apply(const PatchOperation& operation) {
   switch (operation.kind) {
     case PatchKind::kAdd:
     case PatchKind::kSet:
-    case PatchKind::kReplace:
-      return Put(operation, {.value = operation.value.Get("v")});
+    case PatchKind::kReplace: return Put(operation, {.value = operation.value.Get("v")});
     case PatchKind::kRemove: {
       auto taken = Take(operation.path);
       return taken ? Status::Ok() : taken.error();
     }
-    case PatchKind::kIncrement:
-      return Increment(operation);
-    case PatchKind::kMove:
-      return Move(operation);
+    case PatchKind::kIncrement: return Increment(operation);
+    case PatchKind::kMove: return Move(operation);
   }
   return Invalid("the operation is of an unknown kind");
 }

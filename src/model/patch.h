@@ -1,6 +1,7 @@
 // Patch: partial changes of one document, a pure function.
 //
-//   add      sets a property (replacing one that is there), inserts into an array before an index, or
+//   add      sets a property (replacing one that is there), inserts into an array before an index,
+//   or
 //            appends with "-"; the parent must exist
 //   set      as add, but an array index that exists is replaced
 //   replace  as set; the target must exist
@@ -41,8 +42,9 @@ struct Patch {
   static Patch Decode(Decoder& decoder);  // on malformed input the decoder is not ok()
 };
 
-// The changed document. kInvalidArgument if an operation does not fit the document or would touch a system
-// property (`_rid`, `_self`, `_etag`, `_ts`, `_attachments`), `id`, or one of the `fixed` paths.
+// The changed document. kInvalidArgument if an operation does not fit the document or would touch a
+// system property (`_rid`, `_self`, `_etag`, `_ts`, `_attachments`), `id`, or one of the `fixed`
+// paths.
 Result<types::Document> ApplyPatch(const Patch& patch, const types::Document& document,
                                    const std::vector<std::vector<std::string>>& fixed);
 

@@ -4,27 +4,31 @@
 
 namespace orrery::model {
 
-using partition::Reply;
 using partition::Replica;
+using partition::Reply;
 using runtime::Task;
 
 std::string ItemEtag(const storage::ItemHeader& header) {
   char text[48];
   auto micros = static_cast<uint64_t>(header.time.micros);
-  std::snprintf(text, sizeof(text), "\"%08x-%04x-%04x-%04x-%012llx\"", static_cast<unsigned>(header.number >> 32),
-                static_cast<unsigned>(header.number >> 16 & 0xFFFF), static_cast<unsigned>(header.number & 0xFFFF),
-                static_cast<unsigned>(micros >> 48), static_cast<unsigned long long>(micros & 0xFFFFFFFFFFFFull));
+  std::snprintf(text, sizeof(text), "\"%08x-%04x-%04x-%04x-%012llx\"",
+                static_cast<unsigned>(header.number >> 32),
+                static_cast<unsigned>(header.number >> 16 & 0xFFFF),
+                static_cast<unsigned>(header.number & 0xFFFF), static_cast<unsigned>(micros >> 48),
+                static_cast<unsigned long long>(micros & 0xFFFFFFFFFFFFull));
   return text;
 }
 
 Status CheckSession(const Replica& replica, Lsn session) {
   if (session > replica.applied()) {
-    return Status(Code::kSessionNotReached, "The read session is not available for the input session token.");
+    return Status(Code::kSessionNotReached,
+                  "The read session is not available for the input session token.");
   }
   return Status::Ok();
 }
 
-Task<Result<std::string>> ReadLive(Replica& replica, const Container& container, std::string_view key) {
+Task<Result<std::string>> ReadLive(Replica& replica, const Container& container,
+                                   std::string_view key) {
   Result<std::string> value = co_await replica.Read(storage::Space::kItems, key);
   if (!value) {
     if (value.error().code() == Code::kNotFound) {
@@ -60,7 +64,8 @@ Task<Reply> ReadItem::Run(Replica& replica) {
   reply.lsn = lsn;
   if (value) {
     size_t bytes = value->size() - storage::kItemHeaderBytes;
-    if (!if_none_match.empty() && (if_none_match == "*" || if_none_match == ItemEtag(storage::DecodeItem(*value)->header))) {
+    if (!if_none_match.empty() &&
+        (if_none_match == "*" || if_none_match == ItemEtag(storage::DecodeItem(*value)->header))) {
       reply.status = Status(Code::kNotModified);
     } else {
       reply.charge = partition::PriceOfRead(bytes, price);

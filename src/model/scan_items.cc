@@ -1,5 +1,6 @@
-// Operations that walk over many items: pages of a feed, and deletes of many. The walking is done by blocking
-// threads, in slices with limits; what was found is looked at again under latches before it is deleted.
+// Operations that walk over many items: pages of a feed, and deletes of many. The walking is done
+// by blocking threads, in slices with limits; what was found is looked at again under latches
+// before it is deleted.
 #include "model/condition.h"
 #include "model/item_access.h"
 #include "model/items.h"
@@ -25,7 +26,9 @@ struct Walk {
   WallTime now;
 };
 
-std::string StartOf(const Walk& walk) { return walk.after.empty() ? walk.span.begin : walk.after + '\0'; }
+std::string StartOf(const Walk& walk) {
+  return walk.after.empty() ? walk.span.begin : walk.after + '\0';
+}
 
 types::EpkRange Intersect(const types::EpkRange& a, const types::EpkRange& b) {
   types::EpkRange both{std::max(a.min, b.min), std::min(a.max, b.max)};
@@ -39,7 +42,8 @@ struct FeedSlice {
   Status status;
 };
 
-FeedSlice ScanFeed(storage::Engine& state, const Walk& walk, size_t items_max, const Condition* filter) {
+FeedSlice ScanFeed(storage::Engine& state, const Walk& walk, size_t items_max,
+                   const Condition* filter) {
   FeedSlice slice;
   auto at = state.NewIterator(storage::Index(Space::kItems), StartOf(walk), walk.span.end);
   size_t page_bytes = 0;
@@ -125,15 +129,17 @@ Task<Reply> ReadFeed::Run(Replica& replica) {
     }
     condition = std::move(*compiled);
   }
-  Walk walk{.span = only_key ? LogicalSpan(container, {.epk = range.min, .key = *only_key})
-                             : storage::ItemSpan(container.id, Intersect(range, replica.range().range)),
+  Walk walk{.span = only_key
+                        ? LogicalSpan(container, {.epk = range.min, .key = *only_key})
+                        : storage::ItemSpan(container.id, Intersect(range, replica.range().range)),
             .after = after,
             .default_ttl = container.default_ttl,
             .now = replica.wall()};
   Lsn lsn = replica.applied();
   auto scan = [&] { return ScanFeed(replica.state(), walk, items_max, condition.get()); };
   FeedSlice slice = co_await runtime::OnBlocking(replica.workers(), scan);
-  Reply reply = replica.MakeReply(slice.status, partition::PriceOfFeed(slice.scanned, slice.scanned_bytes, price));
+  Reply reply = replica.MakeReply(
+      slice.status, partition::PriceOfFeed(slice.scanned, slice.scanned_bytes, price));
   reply.lsn = lsn;
   reply.body = slice.page.Encode();
   co_return reply;
@@ -176,8 +182,8 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
   RequestUnits charge;
   for (const auto& [key, prefix] : found) {
     Result<std::string> stored = co_await replica.Read(Space::kItems, key);
-    if (!stored || (!logical_partition &&
-                    !storage::DecodeItem(*stored)->header.Expired(container.default_ttl, replica.wall()))) {
+    if (!stored || (!logical_partition && !storage::DecodeItem(*stored)->header.Expired(
+                                              container.default_ttl, replica.wall()))) {
       continue;  // somebody was faster
     }
     Value item = Value::Object(std::string_view(*stored).substr(storage::kItemHeaderBytes));

@@ -23,24 +23,32 @@ struct Slot {
   std::optional<std::string> stored;  // before the transaction; an expired item counts as stored
   std::optional<std::string> now;     // after the steps so far
   bool changed = false;
-  size_t written_by = 0;              // the step that made `now`
-  std::optional<size_t> created_by;   // the step that created the item, if one of this transaction did
+  size_t written_by = 0;  // the step that made `now`
+  std::optional<size_t>
+      created_by;  // the step that created the item, if one of this transaction did
 };
 
 int32_t TtlOf(Value item) {
   Value ttl = types::Member(item, "ttl");
-  return ttl.kind() == types::Kind::kNumber && ttl.is_integer() ? static_cast<int32_t>(ttl.integer()) : 0;
+  return ttl.kind() == types::Kind::kNumber && ttl.is_integer()
+             ? static_cast<int32_t>(ttl.integer())
+             : 0;
 }
 
-Value Payload(std::string_view stored) { return Value::Object(stored.substr(storage::kItemHeaderBytes)); }
+Value Payload(std::string_view stored) {
+  return Value::Object(stored.substr(storage::kItemHeaderBytes));
+}
 size_t PayloadBytes(std::string_view stored) { return stored.size() - storage::kItemHeaderBytes; }
 
-storage::ItemHeader HeaderOf(std::string_view stored) { return storage::DecodeItem(stored)->header; }
+storage::ItemHeader HeaderOf(std::string_view stored) {
+  return storage::DecodeItem(stored)->header;
+}
 
-// The number in an item's rid: unique in the container as long as two partitions with the same low bits do
-// not create in the same microsecond. 50 bits of time, 10 of the partition.
+// The number in an item's rid: unique in the container as long as two partitions with the same low
+// bits do not create in the same microsecond. 50 bits of time, 10 of the partition.
 uint64_t ItemNumber(WallTime time, PartitionId partition) {
-  return (static_cast<uint64_t>(time.micros) << 10 | (partition.value() & 1023)) & ((1ull << 60) - 1);
+  return (static_cast<uint64_t>(time.micros) << 10 | (partition.value() & 1023)) &
+         ((1ull << 60) - 1);
 }
 
 // The evaluation of one WriteItems: reads and checks, changes slots, prices each step.
@@ -50,10 +58,11 @@ class Evaluation {
       : replica_(replica),
         container_(container),
         operation_(operation),
-        prefix_(storage::LogicalPartitionPrefix(container.id, operation.address.epk, operation.address.key)) {}
+        prefix_(storage::LogicalPartitionPrefix(container.id, operation.address.epk,
+                                                operation.address.key)) {}
 
-  // Reads what the steps will need. All waiting is here and in CheckUnique, so that between the choice of
-  // the partition time and the log nothing can come in between.
+  // Reads what the steps will need. All waiting is here and in CheckUnique, so that between the
+  // choice of the partition time and the log nothing can come in between.
   Task<Status> Load();
   StepResult Run(size_t index);
   // Checks the unique keys and adds their changes; on a violation `culprit` is the step to blame.
@@ -63,7 +72,8 @@ class Evaluation {
 
  private:
   StepResult Create(size_t index, Slot& slot);
-  StepResult Replace(size_t index, Slot& slot, const types::Document& body, size_t patch_operations);
+  StepResult Replace(size_t index, Slot& slot, const types::Document& body,
+                     size_t patch_operations);
   StepResult Patch(size_t index, Slot& slot);
   Status CheckEtag(const ItemStep& step, const Slot& slot) const;
   void Stamp(std::string& item, size_t step, const Slot& slot, WallTime first) const;
@@ -109,7 +119,8 @@ Status Evaluation::CheckEtag(const ItemStep& step, const Slot& slot) const {
   }
   std::string etag = ItemEtag(HeaderOf(*slot.now));
   bool same = step.if_match.empty() || step.if_match == "*" || step.if_match == etag;
-  bool other = step.if_none_match.empty() || (step.if_none_match != "*" && step.if_none_match != etag);
+  bool other =
+      step.if_none_match.empty() || (step.if_none_match != "*" && step.if_none_match != etag);
   if (same && other) {
     return Status::Ok();
   }
@@ -123,15 +134,17 @@ StepResult Evaluation::Create(size_t index, Slot& slot) {
   slot.written_by = index;
   slot.created_by = index;
   return {.created = true,
-          .charge = partition::PriceOfCreate(body.bson().size(), container_.index.CountTerms(body.root())),
+          .charge = partition::PriceOfCreate(body.bson().size(),
+                                             container_.index.CountTerms(body.root())),
           .item = *slot.now};
 }
 
-StepResult Evaluation::Replace(size_t index, Slot& slot, const types::Document& body, size_t patch_operations) {
+StepResult Evaluation::Replace(size_t index, Slot& slot, const types::Document& body,
+                               size_t patch_operations) {
   storage::ItemHeader header = HeaderOf(*slot.now);
   IndexPolicy::Change terms = container_.index.CountChanges(Payload(*slot.now), body.root());
-  RequestUnits charge = partition::PriceOfPatch(PayloadBytes(*slot.now), body.bson().size(), terms.removed,
-                                                terms.added, patch_operations);
+  RequestUnits charge = partition::PriceOfPatch(PayloadBytes(*slot.now), body.bson().size(),
+                                                terms.removed, terms.added, patch_operations);
   header.ttl = TtlOf(body.root());
   slot.now = storage::EncodeItem(header, body.bson());
   slot.changed = true;
@@ -148,7 +161,8 @@ StepResult Evaluation::Patch(size_t index, Slot& slot) {
       return Refused(condition.error());
     }
     if (!(*condition)->Holds(before.root())) {
-      return Refused(Status(Code::kConditionFalse, "One of the specified pre-condition is not met."));
+      return Refused(
+          Status(Code::kConditionFalse, "One of the specified pre-condition is not met."));
     }
   }
   auto after = ApplyPatch(step.patch, before, container_.key_paths);
@@ -169,7 +183,8 @@ StepResult Evaluation::Run(size_t index) {
   Slot& slot = slots_.at(step.id);
   bool make = step.kind == StepKind::kCreate || (step.kind == StepKind::kUpsert && !slot.now);
   if (make && slot.now) {
-    return Refused(Status(Code::kAlreadyExists, "Entity with the specified id already exists in the system."));
+    return Refused(
+        Status(Code::kAlreadyExists, "Entity with the specified id already exists in the system."));
   }
   if (make) {
     return Create(index, slot);
@@ -192,8 +207,8 @@ StepResult Evaluation::Run(size_t index) {
   if (step.kind != StepKind::kDelete) {
     return Replace(index, slot, step.body, 0);
   }
-  RequestUnits charge =
-      partition::PriceOfDelete(PayloadBytes(*slot.now), container_.index.CountTerms(Payload(*slot.now)));
+  RequestUnits charge = partition::PriceOfDelete(PayloadBytes(*slot.now),
+                                                 container_.index.CountTerms(Payload(*slot.now)));
   slot.now.reset();
   slot.changed = true;
   slot.created_by.reset();
@@ -245,7 +260,8 @@ void Evaluation::Stamp(std::string& item, size_t step, const Slot& slot, WallTim
   storage::ItemHeader header = HeaderOf(item);
   header.time = {first.micros + static_cast<int64_t>(step)};
   if (slot.created_by) {
-    header.number = ItemNumber({first.micros + static_cast<int64_t>(*slot.created_by)}, replica_.id());
+    header.number =
+        ItemNumber({first.micros + static_cast<int64_t>(*slot.created_by)}, replica_.id());
   }
   storage::RewriteHeader(item, header);
 }
@@ -280,7 +296,8 @@ void Evaluation::Finish(storage::WriteSet& set, std::vector<StepResult>& results
   }
 }
 
-// A single write of an item without unique keys shares its logical partition; everything else has it alone.
+// A single write of an item without unique keys shares its logical partition; everything else has
+// it alone.
 std::vector<Latch> LatchesOf(const Container& container, const WriteItems& operation) {
   std::string prefix =
       storage::LogicalPartitionPrefix(container.id, operation.address.epk, operation.address.key);
@@ -312,7 +329,8 @@ partition::Latch ItemLatch(std::string_view prefix, std::string_view id) {
   return {.name = hash(id) ^ (hash(prefix) * 31 + 7)};
 }
 
-std::set<std::string> UniqueEntries(const Container& container, std::string_view prefix, Value item) {
+std::set<std::string> UniqueEntries(const Container& container, std::string_view prefix,
+                                    Value item) {
   std::set<std::string> entries;
   for (size_t policy = 0; policy < container.unique_keys.size(); ++policy) {
     std::string entry = storage::UniquePrefix(prefix);
@@ -344,7 +362,8 @@ RequestUnits WriteItems::least_price() const {
   return least;
 }
 
-// What is remembered of a reply: without the bodies of items, which a repetition brings along again.
+// What is remembered of a reply: without the bodies of items, which a repetition brings along
+// again.
 std::string WriteItems::Remembered(const Reply& reply, const std::vector<StepResult>& results) {
   std::vector<StepResult> heads = results;
   for (StepResult& head : heads) {
@@ -357,9 +376,11 @@ std::string WriteItems::Remembered(const Reply& reply, const std::vector<StepRes
   return bytes;
 }
 
-Task<Reply> WriteItems::Repeat(Replica& replica, const Container& container, const Replica::Outcome& outcome) {
+Task<Reply> WriteItems::Repeat(Replica& replica, const Container& container,
+                               const Replica::Outcome& outcome) {
   Decoder decoder(outcome.result);
-  Reply reply = replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
+  Reply reply =
+      replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
   reply.lsn = outcome.lsn;
   Result<std::vector<StepResult>> results = DecodeStepResults(decoder.Rest());
   if (!results || results->size() != steps.size()) {

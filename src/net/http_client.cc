@@ -1,11 +1,12 @@
 #include "net/http_client.h"
 
+#include <chrono>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <chrono>
 
 namespace orrery::net {
 
@@ -37,7 +38,8 @@ Result<Url> ParseUrl(std::string_view text) {
     url.path = text.substr(slash);
   }
   size_t colon = authority.rfind(':');
-  bool has_port = colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
+  bool has_port =
+      colon != std::string_view::npos && authority.find(']', colon) == std::string_view::npos;
   url.host = authority.substr(0, has_port ? colon : authority.size());
   url.port = has_port ? std::string(authority.substr(colon + 1)) : url.secure ? "443" : "80";
   if (url.host.starts_with('[') && url.host.ends_with(']')) {
@@ -60,7 +62,8 @@ HttpAnswer Exchange(Stream& stream, const HttpCall& call, const Url& url) {
   http::response_parser<http::string_body> parser;
   parser.body_limit(256 << 20);
   http::read(stream, buffer, parser);
-  return {.status = static_cast<int>(parser.get().result_int()), .body = std::move(parser.get().body())};
+  return {.status = static_cast<int>(parser.get().result_int()),
+          .body = std::move(parser.get().body())};
 }
 
 }  // namespace

@@ -51,19 +51,15 @@ enum class AcceptError { kNoneThere, kThatOneGone, kNoRoom, kClosed };
 
 AcceptError AcceptErrorOf(int error) {
   switch (error) {
-    case EAGAIN:
-      return AcceptError::kNoneThere;
+    case EAGAIN: return AcceptError::kNoneThere;
     case EBADF:
     case EINVAL:
-    case ENOTSOCK:
-      return AcceptError::kClosed;
+    case ENOTSOCK: return AcceptError::kClosed;
     case EMFILE:
     case ENFILE:
     case ENOBUFS:
-    case ENOMEM:
-      return AcceptError::kNoRoom;
-    default:
-      return AcceptError::kThatOneGone;  // its client gave up, or the network failed it
+    case ENOMEM: return AcceptError::kNoRoom;
+    default: return AcceptError::kThatOneGone;  // its client gave up, or the network failed it
   }
 }
 
@@ -185,14 +181,10 @@ Task<bool> HttpServer::Body::AcceptAll() {
       continue;
     }
     switch (AcceptErrorOf(errno)) {
-      case AcceptError::kThatOneGone:
-        continue;
-      case AcceptError::kNoneThere:
-        co_return true;
-      case AcceptError::kClosed:
-        co_return false;
-      case AcceptError::kNoRoom:
-        break;
+      case AcceptError::kThatOneGone: continue;
+      case AcceptError::kNoneThere: co_return true;
+      case AcceptError::kClosed: co_return false;
+      case AcceptError::kNoRoom: break;
     }
     log::Warning("cannot accept a connection", {{"why", std::strerror(errno)}});
     boost::system::error_code ignored;

@@ -148,12 +148,9 @@ Step TlsSession::StepOf(int result) {
     return {};
   }
   switch (SSL_get_error(session_, result)) {
-    case SSL_ERROR_WANT_READ:
-      return {0, Next::kAwaitReadable};
-    case SSL_ERROR_WANT_WRITE:
-      return {0, Next::kAwaitWritable};
-    case SSL_ERROR_ZERO_RETURN:
-      return {0, Next::kClosed};
+    case SSL_ERROR_WANT_READ: return {0, Next::kAwaitReadable};
+    case SSL_ERROR_WANT_WRITE: return {0, Next::kAwaitWritable};
+    case SSL_ERROR_ZERO_RETURN: return {0, Next::kClosed};
     default:
       broken_ = true;
       ERR_clear_error();

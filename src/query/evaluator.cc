@@ -19,8 +19,9 @@ namespace {
 using types::Kind;
 using types::Value;
 
-// What `=` of values of different types gives. The reference says undefined, but then `c.name != null` would be
-// true for nothing, and every program that asks so would find nothing; the service answers false.
+// What `=` of values of different types gives. The reference says undefined, but then `c.name !=
+// null` would be true for nothing, and every program that asks so would find nothing; the service
+// answers false.
 Value EqualAcrossTypes() { return Value::Bool(false); }
 
 struct Context {
@@ -60,17 +61,12 @@ Value Equal(Value a, Value b) {
   }
   switch (a.kind()) {
     case Kind::kUndefined:
-    case Kind::kNull:
-      return Value::Bool(true);
-    case Kind::kBool:
-      return Value::Bool(a.boolean() == b.boolean());
-    case Kind::kNumber:
-      return Value::Bool(CompareNumbers(a, b) == 0);
-    case Kind::kString:
-      return Value::Bool(a.string() == b.string());
+    case Kind::kNull: return Value::Bool(true);
+    case Kind::kBool: return Value::Bool(a.boolean() == b.boolean());
+    case Kind::kNumber: return Value::Bool(CompareNumbers(a, b) == 0);
+    case Kind::kString: return Value::Bool(a.string() == b.string());
     case Kind::kArray:
-    case Kind::kObject:
-      return Value::Bool(types::DeepEqual(a, b));
+    case Kind::kObject: return Value::Bool(types::DeepEqual(a, b));
   }
   return {};
 }
@@ -81,18 +77,13 @@ std::partial_ordering Order(Value a, Value b) {
     return std::partial_ordering::unordered;
   }
   switch (a.kind()) {
-    case Kind::kNull:
-      return std::partial_ordering::equivalent;
-    case Kind::kBool:
-      return a.boolean() <=> b.boolean();
-    case Kind::kNumber:
-      return CompareNumbers(a, b);
-    case Kind::kString:
-      return a.string() <=> b.string();
+    case Kind::kNull: return std::partial_ordering::equivalent;
+    case Kind::kBool: return a.boolean() <=> b.boolean();
+    case Kind::kNumber: return CompareNumbers(a, b);
+    case Kind::kString: return a.string() <=> b.string();
     case Kind::kUndefined:
     case Kind::kArray:
-    case Kind::kObject:
-      break;
+    case Kind::kObject: break;
   }
   return std::partial_ordering::unordered;
 }
@@ -103,14 +94,10 @@ Value Compare(Operator op, Value a, Value b) {
     return {};
   }
   switch (op) {
-    case Operator::kLess:
-      return Value::Bool(order < 0);
-    case Operator::kLessEqual:
-      return Value::Bool(order <= 0);
-    case Operator::kGreater:
-      return Value::Bool(order > 0);
-    default:
-      return Value::Bool(order >= 0);
+    case Operator::kLess: return Value::Bool(order < 0);
+    case Operator::kLessEqual: return Value::Bool(order <= 0);
+    case Operator::kGreater: return Value::Bool(order > 0);
+    default: return Value::Bool(order >= 0);
   }
 }
 
@@ -120,76 +107,55 @@ Value Bitwise(Operator op, Value a, Value b) {
   uint32_t bits = static_cast<uint32_t>(left);
   uint32_t shift = static_cast<uint32_t>(right) & 31;
   switch (op) {
-    case Operator::kBitOr:
-      return Value::Integer(left | right);
-    case Operator::kBitXor:
-      return Value::Integer(left ^ right);
-    case Operator::kBitAnd:
-      return Value::Integer(left & right);
-    case Operator::kShiftLeft:
-      return Value::Integer(static_cast<int32_t>(bits << shift));
-    case Operator::kShiftRight:
-      return Value::Integer(left >> shift);
-    default:
-      return Value::Integer(bits >> shift);
+    case Operator::kBitOr: return Value::Integer(left | right);
+    case Operator::kBitXor: return Value::Integer(left ^ right);
+    case Operator::kBitAnd: return Value::Integer(left & right);
+    case Operator::kShiftLeft: return Value::Integer(static_cast<int32_t>(bits << shift));
+    case Operator::kShiftRight: return Value::Integer(left >> shift);
+    default: return Value::Integer(bits >> shift);
   }
 }
 
 // Numbers are doubles here, as they are in the results of the service.
 Value Arithmetic(Operator op, double a, double b) {
   switch (op) {
-    case Operator::kAdd:
-      return NumberFrom(a + b);
-    case Operator::kSubtract:
-      return NumberFrom(a - b);
-    case Operator::kMultiply:
-      return NumberFrom(a * b);
-    case Operator::kDivide:
-      return b == 0 ? Value() : NumberFrom(a / b);
-    default:
-      return b == 0 ? Value() : NumberFrom(std::fmod(a, b));
+    case Operator::kAdd: return NumberFrom(a + b);
+    case Operator::kSubtract: return NumberFrom(a - b);
+    case Operator::kMultiply: return NumberFrom(a * b);
+    case Operator::kDivide: return b == 0 ? Value() : NumberFrom(a / b);
+    default: return b == 0 ? Value() : NumberFrom(std::fmod(a, b));
   }
 }
 
 Value Binary(Operator op, Value a, Value b, Arena& arena) {
   bool numbers = a.kind() == Kind::kNumber && b.kind() == Kind::kNumber;
   switch (op) {
-    case Operator::kCoalesce:
-      return a.defined() ? a : b;
-    case Operator::kOr:
-      return Or(a, b);
-    case Operator::kAnd:
-      return And(a, b);
-    case Operator::kEqual:
-      return Equal(a, b);
-    case Operator::kNotEqual:
-      return Not(Equal(a, b));
+    case Operator::kCoalesce: return a.defined() ? a : b;
+    case Operator::kOr: return Or(a, b);
+    case Operator::kAnd: return And(a, b);
+    case Operator::kEqual: return Equal(a, b);
+    case Operator::kNotEqual: return Not(Equal(a, b));
     case Operator::kLess:
     case Operator::kLessEqual:
     case Operator::kGreater:
-    case Operator::kGreaterEqual:
-      return Compare(op, a, b);
-    case Operator::kConcat:
-      return Concat(std::array{a, b}, arena);
+    case Operator::kGreaterEqual: return Compare(op, a, b);
+    case Operator::kConcat: return Concat(std::array{a, b}, arena);
     case Operator::kBitOr:
     case Operator::kBitXor:
     case Operator::kBitAnd:
     case Operator::kShiftLeft:
     case Operator::kShiftRight:
-    case Operator::kShiftRightZero:
-      return numbers ? Bitwise(op, a, b) : Value();
+    case Operator::kShiftRightZero: return numbers ? Bitwise(op, a, b) : Value();
     case Operator::kAdd:
     case Operator::kSubtract:
     case Operator::kMultiply:
     case Operator::kDivide:
-    case Operator::kModulo:
-      return numbers ? Arithmetic(op, a.number(), b.number()) : Value();
+    case Operator::kModulo: return numbers ? Arithmetic(op, a.number(), b.number()) : Value();
     case Operator::kNone:
     case Operator::kNot:
     case Operator::kBitNot:
     case Operator::kNegate:
-    case Operator::kPlus:
-      break;
+    case Operator::kPlus: break;
   }
   return {};
 }
@@ -334,30 +300,19 @@ Value EvalObject(const Node& node, const Context& context) {
 Value Eval(const Node& node, const Context& context) {
   auto negate = [&node](Value value) { return node.negated ? Not(value) : value; };
   switch (node.kind) {
-    case NodeKind::kConstant:
-      return node.value;
-    case NodeKind::kItem:
-      return context.item;
-    case NodeKind::kPath:
-      return EvalPath(node, context);
-    case NodeKind::kUnary:
-      return EvalUnary(node, context);
-    case NodeKind::kChain:
-      return EvalChain(node, context);
+    case NodeKind::kConstant: return node.value;
+    case NodeKind::kItem: return context.item;
+    case NodeKind::kPath: return EvalPath(node, context);
+    case NodeKind::kUnary: return EvalUnary(node, context);
+    case NodeKind::kChain: return EvalChain(node, context);
     case NodeKind::kConditional:
       return Eval(node.children[IsTrue(Eval(node.children[0], context)) ? 1 : 2], context);
-    case NodeKind::kIn:
-      return negate(EvalIn(node, context));
-    case NodeKind::kBetween:
-      return negate(EvalBetween(node, context));
-    case NodeKind::kLike:
-      return negate(EvalLike(node, context));
-    case NodeKind::kCall:
-      return EvalCall(node, context);
-    case NodeKind::kArray:
-      return EvalArray(node, context);
-    case NodeKind::kObject:
-      return EvalObject(node, context);
+    case NodeKind::kIn: return negate(EvalIn(node, context));
+    case NodeKind::kBetween: return negate(EvalBetween(node, context));
+    case NodeKind::kLike: return negate(EvalLike(node, context));
+    case NodeKind::kCall: return EvalCall(node, context);
+    case NodeKind::kArray: return EvalArray(node, context);
+    case NodeKind::kObject: return EvalObject(node, context);
   }
   return {};
 }

@@ -82,13 +82,10 @@ bool InSet(std::string_view set, uint32_t code_point) {
 
 bool Accepts(const Element& element, uint32_t code_point) {
   switch (element.kind) {
-    case Element::Kind::kLiteral:
-      return element.code_point == code_point;
-    case Element::Kind::kSet:
-      return InSet(element.set, code_point) != element.negated;
+    case Element::Kind::kLiteral: return element.code_point == code_point;
+    case Element::Kind::kSet: return InSet(element.set, code_point) != element.negated;
     case Element::Kind::kAnyOne:
-    case Element::Kind::kAnyMany:
-      break;
+    case Element::Kind::kAnyMany: break;
   }
   return true;
 }

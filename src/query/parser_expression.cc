@@ -230,37 +230,23 @@ Result<Node> Parser::Postfix() {
 Result<Node> Parser::Primary() {
   Value value;
   switch (token_.kind) {
-    case kLeftParen:
-      return Parenthesis();
-    case kLeftBracket:
-      return ArrayLiteral();
-    case kLeftBrace:
-      return ObjectLiteral();
-    case kName:
-      return Name();
-    case kNumber:
-      value = token_.number;
-      break;
-    case kString:
-      value = statement_.constants.Keep(std::move(token_.text));
-      break;
+    case kLeftParen: return Parenthesis();
+    case kLeftBracket: return ArrayLiteral();
+    case kLeftBrace: return ObjectLiteral();
+    case kName: return Name();
+    case kNumber: value = token_.number; break;
+    case kString: value = statement_.constants.Keep(std::move(token_.text)); break;
     case kTrue:
-    case kFalse:
-      value = Value::Bool(token_.kind == kTrue);
-      break;
-    case kNull:
-      value = Value::Null();
-      break;
-    case kUndefined:
-      break;
+    case kFalse: value = Value::Bool(token_.kind == kTrue); break;
+    case kNull: value = Value::Null(); break;
+    case kUndefined: break;
     case kParameter:
       // A parameter that is not given is undefined.
       if (auto found = parameters_.find(token_.text); found != parameters_.end()) {
         value = found->second;
       }
       break;
-    default:
-      return Error(SyntaxError());
+    default: return Error(SyntaxError());
   }
   Advance();
   return Constant(value);

@@ -1,8 +1,8 @@
 #include "replication/local_replica_set.h"
 
-#include <gtest/gtest.h>
-
 #include <future>
+
+#include <gtest/gtest.h>
 
 #include "storage/item.h"
 
@@ -13,14 +13,16 @@ using storage::Space;
 
 storage::EngineOptions LogOptions() { return {.spaces = {"log"}}; }
 storage::EngineOptions StateOptions() {
-  return {.spaces = {"replica", "items", "index", "catalog"}, .atomic_flush = true, .log_files = false};
+  return {
+      .spaces = {"replica", "items", "index", "catalog"}, .atomic_flush = true, .log_files = false};
 }
 
 // A node on memory disks, which a power cut can befall.
 struct Node {
-  explicit Node(std::shared_ptr<storage::MemoryDisk> log, std::shared_ptr<storage::MemoryDisk> state,
-                storage::StoreOptions options = {})
-      : store(storage::OpenMemoryEngine(log, LogOptions()), storage::OpenMemoryEngine(state, StateOptions()), options) {
+  explicit Node(std::shared_ptr<storage::MemoryDisk> log,
+                std::shared_ptr<storage::MemoryDisk> state, storage::StoreOptions options = {})
+      : store(storage::OpenMemoryEngine(log, LogOptions()),
+              storage::OpenMemoryEngine(state, StateOptions()), options) {
     recovered = store.Recover([this](GroupId, Lsn, const storage::WriteSetView&) { ++seen; });
     pool.Start();
     store.Start();
@@ -31,7 +33,8 @@ struct Node {
   }
   Result<Lsn> Commit(LocalReplicaSet& set, storage::WriteSet write) {
     std::promise<Result<Lsn>> done;
-    auto task = [](LocalReplicaSet& set, storage::WriteSet write, std::promise<Result<Lsn>>& done) -> runtime::Task<> {
+    auto task = [](LocalReplicaSet& set, storage::WriteSet write,
+                   std::promise<Result<Lsn>>& done) -> runtime::Task<> {
       done.set_value(co_await set.Commit(std::move(write), set.term()));
     };
     pool.at(0).Spawn(task(set, std::move(write), done));
@@ -87,7 +90,9 @@ TEST(LocalReplicaSetTest, AfterAPowerCutTheLogBringsTheStateBack) {
   EXPECT_EQ(set.totals(), (storage::Totals{100, 100}));
   std::string value;
   for (int i = 0; i < 100; ++i) {
-    EXPECT_TRUE(node.store.state().Get(storage::Index(Space::kItems), "k" + std::to_string(i), &value).ok()) << i;
+    EXPECT_TRUE(
+        node.store.state().Get(storage::Index(Space::kItems), "k" + std::to_string(i), &value).ok())
+        << i;
   }
 }
 
@@ -123,7 +128,8 @@ TEST(LocalReplicaSetTest, WritesAreRefusedWhileTheDiskIsNearlyFullAndResume) {
     done = node.Commit(set, PutOne("a", "v"));
     std::this_thread::yield();
     if (!done) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));  // the disk is looked at every 200 ms
+      std::this_thread::sleep_for(
+          std::chrono::milliseconds(5));  // the disk is looked at every 200 ms
     }
   }
   ASSERT_TRUE(done);

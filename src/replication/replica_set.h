@@ -16,17 +16,17 @@ class ReplicaSet {
  public:
   virtual ~ReplicaSet() = default;
 
-  // Whether this replica may evaluate operations, and the term in which it does. A WriteSet that was
-  // evaluated in another term is refused with kNotLeader.
+  // Whether this replica may evaluate operations, and the term in which it does. A WriteSet that
+  // was evaluated in another term is refused with kNotLeader.
   virtual bool leads() const = 0;
   virtual uint64_t term() const = 0;
 
-  // Returns when the set is durable, by quorum where there is one, and applied here. kUnavailable: nothing
-  // was done. kUnknownOutcome: it may have been.
+  // Returns when the set is durable, by quorum where there is one, and applied here. kUnavailable:
+  // nothing was done. kUnknownOutcome: it may have been.
   virtual runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, uint64_t term) = 0;
 
-  // After it everything that was acknowledged before the call is applied here: what a Strong read, and a
-  // refusal that depends on data, waits for.
+  // After it everything that was acknowledged before the call is applied here: what a Strong read,
+  // and a refusal that depends on data, waits for.
   virtual runtime::Task<Status> ReadBarrier() = 0;
 
   virtual Lsn applied() const = 0;

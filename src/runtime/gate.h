@@ -1,7 +1,7 @@
 // Gate: counts the background work of its owner, so that Stop() can wait for it.
 //
-// Thread-safe. Enter() gives a Pass while the gate is open; Close() shuts it and waits until every Pass
-// has gone.
+// Thread-safe. Enter() gives a Pass while the gate is open; Close() shuts it and waits until every
+// Pass has gone.
 #pragma once
 
 #include <condition_variable>

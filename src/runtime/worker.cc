@@ -1,6 +1,8 @@
 #include "runtime/worker.h"
 
-#include <pthread.h>
+#include <exception>
+#include <string>
+#include <thread>
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/detached.hpp>
@@ -8,9 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <exception>
-#include <string>
-#include <thread>
+#include <pthread.h>
 
 #include "base/log.h"
 
@@ -90,7 +90,9 @@ void WorkerPool::Stop() {
   }
 }
 
-void WorkerPool::PostBlocking(std::function<void()> work) { boost::asio::post(blocking_->pool, std::move(work)); }
+void WorkerPool::PostBlocking(std::function<void()> work) {
+  boost::asio::post(blocking_->pool, std::move(work));
+}
 
 Task<> Sleep(Duration duration) {
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, duration);

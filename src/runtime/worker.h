@@ -1,21 +1,24 @@
 // Worker: one thread with its own event loop. WorkerPool: one worker per core.
 //
-// What lives on a worker is touched only by its thread, so it holds no mutex. Cross over with OnWorker
-// (and come back with the result), or with Post. Where waiting for a disk is unavoidable, OnBlocking
-// runs a function on the pool's few blocking threads and resumes the caller on its own worker.
+// What lives on a worker is touched only by its thread, so it holds no mutex. Cross over with
+// OnWorker (and come back with the result), or with Post. Where waiting for a disk is unavoidable,
+// OnBlocking runs a function on the pool's few blocking threads and resumes the caller on its own
+// worker.
 #pragma once
 
-#include <boost/asio/any_io_executor.hpp>
-#include <boost/asio/associated_executor.hpp>
-#include <boost/asio/async_result.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <type_traits>
 #include <vector>
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/associated_executor.hpp>
+#include <boost/asio/async_result.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include "base/time.h"
 #include "runtime/gate.h"
@@ -38,8 +41,8 @@ class Worker {
 
   // Runs `work` on the worker's thread, later. Thread-safe.
   void Post(std::function<void()> work);
-  // Starts a task on the worker that nobody waits for; `gate` (if any) stays open for it. An exception
-  // that escapes it is logged. Thread-safe.
+  // Starts a task on the worker that nobody waits for; `gate` (if any) stays open for it. An
+  // exception that escapes it is logged. Thread-safe.
   void Spawn(Task<> task);
 
   void Start();
@@ -61,7 +64,8 @@ class WorkerPool {
   void Start();
   void Stop();
 
-  // Runs `work` on a blocking thread. Thread-safe; unbounded only by what its callers have in flight.
+  // Runs `work` on a blocking thread. Thread-safe; unbounded only by what its callers have in
+  // flight.
   void PostBlocking(std::function<void()> work);
 
  private:
@@ -70,8 +74,8 @@ class WorkerPool {
   std::unique_ptr<Blocking> blocking_;
 };
 
-// Suspends the calling task; `start` gets a function that must be called exactly once, from any thread,
-// with the value to resume with. The task goes on on its own executor.
+// Suspends the calling task; `start` gets a function that must be called exactly once, from any
+// thread, with the value to resume with. The task goes on on its own executor.
 template <typename T>
 Task<T> Suspend(std::function<void(std::function<void(T)>)> start) {
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(T)>(
@@ -87,8 +91,8 @@ Task<T> Suspend(std::function<void(std::function<void(T)>)> start) {
       boost::asio::use_awaitable);
 }
 
-// The same for a resume function that is called on the task's own worker, after `start` has returned: the
-// task goes on inside the call, without another turn of the loop.
+// The same for a resume function that is called on the task's own worker, after `start` has
+// returned: the task goes on inside the call, without another turn of the loop.
 template <typename T>
 Task<T> SuspendHere(std::function<void(std::function<void(T)>)> start) {
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(T)>(
@@ -101,15 +105,23 @@ Task<T> SuspendHere(std::function<void(std::function<void(T)>)> start) {
 
 // Runs a task-making function on another worker and resumes here with its result.
 template <typename F>
-auto OnWorker(Worker& worker, F make) -> std::invoke_result_t<F>;
+auto OnWorker(Worker& worker, F make) -> std::invoke_result_t<F> {
+  if (worker.IsCurrent()) {
+    co_return co_await make();
+  }
+  co_return co_await boost::asio::co_spawn(worker.executor(), std::move(make),
+                                           boost::asio::use_awaitable);
+}
 
 // Runs `work` where it may wait for a disk, and resumes here with its result.
 template <typename F>
 Task<std::invoke_result_t<F>> OnBlocking(WorkerPool& pool, F work) {
   using T = std::invoke_result_t<F>;
-  co_return co_await Suspend<T>([&pool, work = std::move(work)](std::function<void(T)> resume) mutable {
-    pool.PostBlocking([work = std::move(work), resume = std::move(resume)]() mutable { resume(work()); });
-  });
+  co_return co_await Suspend<T>(
+      [&pool, work = std::move(work)](std::function<void(T)> resume) mutable {
+        pool.PostBlocking(
+            [work = std::move(work), resume = std::move(resume)]() mutable { resume(work()); });
+      });
 }
 
 // Suspends the task for at least `duration`, on its own worker's timer.
@@ -118,5 +130,3 @@ Task<> Sleep(Duration duration);
 Task<> Yield();
 
 }  // namespace orrery::runtime
-
-#include "runtime/on_worker.h"

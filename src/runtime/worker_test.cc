@@ -1,9 +1,9 @@
 #include "runtime/worker.h"
 
-#include <gtest/gtest.h>
-
 #include <atomic>
 #include <future>
+
+#include <gtest/gtest.h>
 
 namespace orrery::runtime {
 namespace {
@@ -33,7 +33,8 @@ TEST(WorkerTest, BlockingWorkDoesNotHoldTheWorkerUp) {
   std::promise<void> release;
   std::promise<int> done;
   std::promise<void> other_ran;
-  auto task = [](WorkerPool& pool, std::shared_future<void> wait, std::promise<int>& done) -> Task<> {
+  auto task = [](WorkerPool& pool, std::shared_future<void> wait,
+                 std::promise<int>& done) -> Task<> {
     auto work = [wait] {
       wait.wait();
       return 7;

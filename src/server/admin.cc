@@ -1,5 +1,6 @@
-// The admin endpoints: /healthz for anyone, /metrics for this machine, and /_orrery/... for the commands of the
-// program, signed with an account key like a request of the SQL API (type "orrery", link = the path).
+// The admin endpoints: /healthz for anyone, /metrics for this machine, and /_orrery/... for the
+// commands of the program, signed with an account key like a request of the SQL API (type "orrery",
+// link = the path).
 #include <filesystem>
 
 #include "base/log.h"
@@ -49,7 +50,8 @@ Task<> Node::Handle(const net::HttpRequest& request, net::HttpReply& reply) {
   std::string_view path = request.target.substr(0, request.target.find('?'));
   if (path == "/healthz") {
     bool healthy = store_->healthy();
-    AnswerJson(reply, healthy ? 200 : 503, healthy ? "{\"status\":\"ok\"}" : "{\"status\":\"log failed\"}");
+    AnswerJson(reply, healthy ? 200 : 503,
+               healthy ? "{\"status\":\"ok\"}" : "{\"status\":\"log failed\"}");
     co_return;
   }
   if (path == "/metrics" || path.starts_with("/_orrery/")) {
@@ -63,11 +65,13 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
   std::string_view path = request.target.substr(1);
   if (path == "metrics") {
     if (!request.loopback && !settings_.metrics_public) {
-      AnswerError(reply, 403, "metrics are for clients on this machine (setting server.metrics_public)");
+      AnswerError(reply, 403,
+                  "metrics are for clients on this machine (setting server.metrics_public)");
       co_return;
     }
     reply.Add("content-type", "text/plain; version=0.0.4");
-    reply.body = metrics_.Render(*catalog_->view(), replicas_, clock_, *store_, http_->connections());
+    reply.body =
+        metrics_.Render(*catalog_->view(), replicas_, clock_, *store_, http_->connections());
     co_return;
   }
   bool write = request.method != "GET";
@@ -95,10 +99,12 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
 Task<Status> Node::RegenerateKey(std::string_view body) {
   auto name = ParseKeyName(TextOf(body, "key"));
   if (!name) {
-    co_return Status(Code::kInvalidArgument, "'key' must be primary, secondary, primaryReadOnly or secondaryReadOnly");
+    co_return Status(Code::kInvalidArgument,
+                     "'key' must be primary, secondary, primaryReadOnly or secondaryReadOnly");
   }
   if (settings_.dev && *name == model::KeyName::kPrimary) {
-    co_return Status(Code::kInvalidArgument, "with --dev the primary key is the emulator's and cannot be changed");
+    co_return Status(Code::kInvalidArgument,
+                     "with --dev the primary key is the emulator's and cannot be changed");
   }
   model::AccountKeys keys = catalog_->view()->keys;
   std::string& key = keys.keys[static_cast<size_t>(*name)];
@@ -116,7 +122,8 @@ Task<Status> Node::RegenerateKey(std::string_view body) {
 Task<Status> Node::Backup(std::string_view body) {
   std::string folder = TextOf(body, "folder");
   if (!folder.starts_with('/')) {
-    co_return Status(Code::kInvalidArgument, "'folder' must be an absolute path on the server's machine");
+    co_return Status(Code::kInvalidArgument,
+                     "'folder' must be an absolute path on the server's machine");
   }
   auto take = [this, folder]() -> Status {
     if (std::filesystem::exists(folder)) {
@@ -133,20 +140,23 @@ std::string Node::StatusJson() const {
   Instant now = clock_.Now();
   std::string out = "{\"version\":\"" ORRERY_VERSION "\",\"endpoint\":" + Quoted(endpoint_) +
                     ",\"healthy\":" + (store_->healthy() ? "true" : "false") +
-                    ",\"diskFull\":" + (store_->disk_full() ? "true" : "false") + ",\"databases\":[";
+                    ",\"diskFull\":" + (store_->disk_full() ? "true" : "false") +
+                    ",\"databases\":[";
   bool first_database = true;
   for (const auto& [name, database] : view->databases) {
     out += first_database ? "{" : ",{";
     first_database = false;
     Field(out, "id", Quoted(name));
-    Field(out, "throughput", database->offer ? std::to_string(database->offer->spendable()) : "null");
+    Field(out, "throughput",
+          database->offer ? std::to_string(database->offer->spendable()) : "null");
     out += ",\"containers\":[";
     bool first_container = true;
     for (const auto& container : view->ContainersOf(database->id)) {
       out += first_container ? "{" : ",{";
       first_container = false;
       Field(out, "id", Quoted(container->name));
-      Field(out, "throughput", container->offer ? std::to_string(container->offer->spendable()) : "null");
+      Field(out, "throughput",
+            container->offer ? std::to_string(container->offer->spendable()) : "null");
       Field(out, "autoscale", container->offer && container->offer->autoscale() ? "true" : "false");
       out += ",\"partitions\":[";
       bool first_partition = true;

@@ -45,8 +45,12 @@ void* operator new(size_t size) {
   throw std::bad_alloc();
 }
 void* operator new[](size_t size) { return ::operator new(size); }
-void* operator new(size_t size, const std::nothrow_t&) noexcept { return orrery::server::CountedAllocation(size); }
-void* operator new[](size_t size, const std::nothrow_t&) noexcept { return orrery::server::CountedAllocation(size); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return orrery::server::CountedAllocation(size);
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return orrery::server::CountedAllocation(size);
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, size_t) noexcept { std::free(memory); }

@@ -38,8 +38,8 @@ std::string Lower(std::string text) {
 }
 
 // One signed request to the admin endpoint `path`.
-Result<std::string> Ask(const CommandOptions& options, const std::string& method, const std::string& path,
-                        const std::string& body) {
+Result<std::string> Ask(const CommandOptions& options, const std::string& method,
+                        const std::string& path, const std::string& body) {
   std::string endpoint = options.endpoint;
   if (endpoint.empty()) {
     ORRERY_TRY(endpoint, ReadServerFile(options.data));
@@ -54,7 +54,8 @@ Result<std::string> Ask(const CommandOptions& options, const std::string& method
   }
   net::HttpCall call{.method = method,
                      .url = endpoint + (endpoint.ends_with('/') ? "" : "/") + path,
-                     .headers = {{"x-ms-date", date}, {"authorization", "type%3Dmaster%26ver%3D1.0%26sig%3D" + escaped}},
+                     .headers = {{"x-ms-date", date},
+                                 {"authorization", "type%3Dmaster%26ver%3D1.0%26sig%3D" + escaped}},
                      .body = body};
   std::string certificate = options.data + "/certificate.pem";
   if (std::filesystem::exists(certificate)) {
@@ -106,7 +107,8 @@ void PrintContainer(const std::string& database, Value container) {
                     ? " (autoscale)"
                     : "");
   }
-  std::printf("  %-10s %-34s %12s %12s %10s %10s %10s\n", "partition", "from", "items", "size", "RU/s", "used", "429s");
+  std::printf("  %-10s %-34s %12s %12s %10s %10s %10s\n", "partition", "from", "items", "size",
+              "RU/s", "used", "429s");
   for (types::ValueIterator at(partitions.bson()); at.Next();) {
     Value partition = at.value();
     std::string from = Text(partition, "min");
@@ -133,8 +135,9 @@ int RunStatus(const CommandOptions& options) {
     return Fail(status.error());
   }
   Value root = status->root();
-  std::printf("orrery %s at %s, %s\n", Text(root, "version").c_str(), Text(root, "endpoint").c_str(),
-              types::Member(root, "healthy").boolean() ? "healthy" : "LOG FAILED: restart to take writes");
+  std::printf(
+      "orrery %s at %s, %s\n", Text(root, "version").c_str(), Text(root, "endpoint").c_str(),
+      types::Member(root, "healthy").boolean() ? "healthy" : "LOG FAILED: restart to take writes");
   if (types::Member(root, "diskFull").boolean()) {
     std::printf("DISK NEARLY FULL: writes are refused\n");
   }
@@ -184,7 +187,8 @@ int RunRestore(const CommandOptions& options) {
   if (Status status = RestoreBackup(options.folder, options.data); !status.ok()) {
     return Fail(status);
   }
-  std::printf("restored into %s; start it with: orrery start --data %s\n", options.data.c_str(), options.data.c_str());
+  std::printf("restored into %s; start it with: orrery start --data %s\n", options.data.c_str(),
+              options.data.c_str());
   return 0;
 }
 

@@ -1,12 +1,12 @@
 #include "server/data_folder.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "types/document.h"
@@ -36,7 +36,8 @@ Status ReplaceFile(const std::string& path, std::string_view content, mode_t mod
   std::string draft = path + ".new";
   ::unlink(draft.c_str());
   int file = ::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-  bool ok = file >= 0 && ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
+  bool ok = file >= 0 &&
+            ::write(file, content.data(), content.size()) == static_cast<ssize_t>(content.size()) &&
             ::fsync(file) == 0;
   if (file >= 0) {
     ::close(file);
@@ -56,13 +57,15 @@ Status PrepareDataFolder(const std::string& folder) {
     fs::permissions(folder, fs::perms::owner_all, error);
   }
   if (error) {
-    return Status(Code::kUnavailable, "cannot make the data folder " + folder + ": " + error.message());
+    return Status(Code::kUnavailable,
+                  "cannot make the data folder " + folder + ": " + error.message());
   }
   std::string path = folder + "/FORMAT";
   if (!fs::exists(path, error)) {
     for (const auto& entry : fs::directory_iterator(folder, error)) {
       if (entry.path().filename() != "lost+found") {
-        return Status(Code::kInvalidArgument, folder + " holds files but is not a data folder of Orrery");
+        return Status(Code::kInvalidArgument,
+                      folder + " holds files but is not a data folder of Orrery");
       }
     }
     return ReplaceFile(path, kFormat, 0600);
@@ -97,8 +100,8 @@ std::optional<model::KeyName> ParseKeyName(std::string_view text) {
 std::string KeysJson(const model::AccountKeys& keys) {
   std::string out = "{";
   for (size_t i = 0; i < model::kKeyCount; ++i) {
-    out += (i == 0 ? "\n  \"" : ",\n  \"") + std::string(KeyText(static_cast<model::KeyName>(i))) + "\": \"" +
-           ToBase64(keys.keys[i]) + "\"";
+    out += (i == 0 ? "\n  \"" : ",\n  \"") + std::string(KeyText(static_cast<model::KeyName>(i))) +
+           "\": \"" + ToBase64(keys.keys[i]) + "\"";
   }
   return out + "\n}\n";
 }
@@ -140,7 +143,8 @@ Status RestoreBackup(const std::string& backup, const std::string& folder) {
   }
   std::error_code error;
   if (fs::exists(folder, error) && !fs::is_empty(folder, error)) {
-    return Status(Code::kAlreadyExists, folder + " is not empty: a restore makes a new data folder");
+    return Status(Code::kAlreadyExists,
+                  folder + " is not empty: a restore makes a new data folder");
   }
   std::string draft = folder + ".restoring";
   fs::remove_all(draft, error);
@@ -152,7 +156,9 @@ Status RestoreBackup(const std::string& backup, const std::string& folder) {
     fs::remove(folder, error);
     fs::rename(draft, folder, error);
   }
-  return error ? Status(Code::kUnavailable, "cannot restore into " + folder + ": " + error.message()) : Status::Ok();
+  return error
+             ? Status(Code::kUnavailable, "cannot restore into " + folder + ": " + error.message())
+             : Status::Ok();
 }
 
 std::string EmulatorKey() {

@@ -15,7 +15,8 @@
 
 namespace orrery::server {
 
-// Makes the folder (mode 0700) and FORMAT if they are missing. kInvalidArgument: not ours, or newer.
+// Makes the folder (mode 0700) and FORMAT if they are missing. kInvalidArgument: not ours, or
+// newer.
 Status PrepareDataFolder(const std::string& folder);
 
 Status WriteKeysFile(const std::string& folder, const model::AccountKeys& keys);

@@ -1,8 +1,9 @@
-#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <string>
+
+#include <CLI/CLI.hpp>
 
 #include "base/log.h"
 #include "server/commands.h"
@@ -34,9 +35,10 @@ Status LoadSettings(const StartOptions& options, Settings& settings) {
     }
     ORRERY_RETURN_IF_ERROR(Set(settings, set.substr(0, at), set.substr(at + 1)));
   }
-  for (auto [name, value] : {std::pair<std::string_view, const std::string&>{"server.data", options.data},
-                             {"server.listen", options.listen},
-                             {"server.port", options.port}}) {
+  for (auto [name, value] :
+       {std::pair<std::string_view, const std::string&>{"server.data", options.data},
+        {"server.listen", options.listen},
+        {"server.port", options.port}}) {
     if (!value.empty()) {
       ORRERY_RETURN_IF_ERROR(Set(settings, name, value));
     }
@@ -89,7 +91,8 @@ int RunStart(const StartOptions& options) {
     std::fprintf(stderr, "orrery: cannot start: %s\n", status.message().c_str());
     return 1;
   }
-  log::Info("ready", {{"endpoint", node.endpoint()}, {"data", settings.data}, {"version", ORRERY_VERSION}});
+  log::Info("ready",
+            {{"endpoint", node.endpoint()}, {"data", settings.data}, {"version", ORRERY_VERSION}});
   WaitForTheEnd(node, signals);
   log::Info("stopping");
   node.Stop();
@@ -97,40 +100,57 @@ int RunStart(const StartOptions& options) {
 }
 
 int Main(int argc, char** argv) {
-  CLI::App app("Orrery: a multi-model database that behaves as the Azure Cosmos DB documents describe.");
+  CLI::App app(
+      "Orrery: a multi-model database that behaves as the Azure Cosmos DB documents describe.");
   app.require_subcommand(1);
   int code = 0;
   StartOptions start_options;
   CLI::App* start = app.add_subcommand("start", "Start a server in the foreground");
-  start->add_option("--config", start_options.config, "TOML file with settings")->check(CLI::ExistingFile);
+  start->add_option("--config", start_options.config, "TOML file with settings")
+      ->check(CLI::ExistingFile);
   start->add_option("--data", start_options.data, "Data folder");
   start->add_option("--listen", start_options.listen, "Address to listen on");
   start->add_option("--port", start_options.port, "Port of the SQL API");
   start->add_option("--set", start_options.sets, "section.key=value; may be repeated");
-  start->add_flag("--dev", start_options.dev,
-                  "For a laptop or CI: loopback only, plain HTTP, the emulator's publicly known key");
+  start->add_flag(
+      "--dev", start_options.dev,
+      "For a laptop or CI: loopback only, plain HTTP, the emulator's publicly known key");
   start->footer(DescribeSettings());
   start->callback([&] { code = RunStart(start_options); });
 
   CommandOptions options;
   auto command = [&](const char* name, const char* help, int (*run)(const CommandOptions&)) {
     CLI::App* sub = app.add_subcommand(name, help);
-    sub->add_option("--data", options.data, "Data folder of the server")->envname("ORRERY_SERVER_DATA");
+    sub->add_option("--data", options.data, "Data folder of the server")
+        ->envname("ORRERY_SERVER_DATA");
     sub->callback([&code, &options, run] { code = run(options); });
     return sub;
   };
-  CLI::App* status = command("status", "Show databases, containers and their partitions", RunStatus);
-  status->add_option("--endpoint", options.endpoint, "URL of the server; else what the data folder says");
+  CLI::App* status =
+      command("status", "Show databases, containers and their partitions", RunStatus);
+  status->add_option("--endpoint", options.endpoint,
+                     "URL of the server; else what the data folder says");
   status->add_flag("--json", options.json, "As JSON");
-  CLI::App* keys = command("keys", "Print the account keys, or make a new one without a restart", RunKeys);
-  keys->add_option("--regenerate", options.regenerate, "primary, secondary, primaryReadOnly or secondaryReadOnly");
-  keys->add_option("--endpoint", options.endpoint, "URL of the server; else what the data folder says");
+  CLI::App* keys =
+      command("keys", "Print the account keys, or make a new one without a restart", RunKeys);
+  keys->add_option("--regenerate", options.regenerate,
+                   "primary, secondary, primaryReadOnly or secondaryReadOnly");
+  keys->add_option("--endpoint", options.endpoint,
+                   "URL of the server; else what the data folder says");
   CLI::App* backup = command("backup", "Take a consistent copy of a running server", RunBackup);
-  backup->add_option("folder", options.folder, "A folder that does not exist yet, on the server's machine")->required();
-  backup->add_option("--endpoint", options.endpoint, "URL of the server; else what the data folder says");
+  backup
+      ->add_option("folder", options.folder,
+                   "A folder that does not exist yet, on the server's machine")
+      ->required();
+  backup->add_option("--endpoint", options.endpoint,
+                     "URL of the server; else what the data folder says");
   CLI::App* restore = command("restore", "Make a data folder from a backup", RunRestore);
-  restore->add_option("folder", options.folder, "The backup")->required()->check(CLI::ExistingDirectory);
-  app.add_subcommand("version", "Print the version")->callback([] { std::printf("orrery %s\n", ORRERY_VERSION); });
+  restore->add_option("folder", options.folder, "The backup")
+      ->required()
+      ->check(CLI::ExistingDirectory);
+  app.add_subcommand("version", "Print the version")->callback([] {
+    std::printf("orrery %s\n", ORRERY_VERSION);
+  });
 
   CLI11_PARSE(app, argc, argv);
   return code;

@@ -1,15 +1,15 @@
 #include "server/metrics.h"
 
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
-
-#include <algorithm>
-#include <map>
-#include <mutex>
-#include <vector>
 
 #include "server/allocations.h"
 
@@ -22,8 +22,8 @@ using prometheus::Family;
 using prometheus::Histogram;
 
 // Seconds, from a cached read to a stalled disk.
-const Histogram::BucketBoundaries kLatency = {0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
-                                              0.01,    0.025,  0.05,    0.1,    0.25,  0.5,    1};
+const Histogram::BucketBoundaries kLatency = {
+    0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1};
 
 struct OperationMetrics {
   Counter* count = nullptr;
@@ -35,8 +35,10 @@ struct OperationMetrics {
 
 struct Metrics::Body {
   prometheus::Registry registry;
-  Family<Counter>& requests =
-      prometheus::BuildCounter().Name("orrery_requests_total").Help("Requests by operation and status").Register(registry);
+  Family<Counter>& requests = prometheus::BuildCounter()
+                                  .Name("orrery_requests_total")
+                                  .Help("Requests by operation and status")
+                                  .Register(registry);
   Family<Counter>& charge = prometheus::BuildCounter()
                                 .Name("orrery_request_units_total")
                                 .Help("Request units charged, by operation")
@@ -87,7 +89,8 @@ void Metrics::OnRequest(std::string_view operation, int status, double charge, D
     if (known.size() == kKnownMax) {
       known.clear();
     }
-    at = known.insert(known.end(), {this, operation.data(), status, body_->Find(operation, status)});
+    at =
+        known.insert(known.end(), {this, operation.data(), status, body_->Find(operation, status)});
   }
   at->found.count->Increment();
   at->found.charge->Increment(charge);
@@ -110,8 +113,8 @@ void Line(std::string& out, std::string_view name, const std::string& labels, do
 }
 
 void Head(std::string& out, std::string_view name, std::string_view type, std::string_view help) {
-  out += "# HELP " + std::string(name) + " " + std::string(help) + "\n# TYPE " + std::string(name) + " " +
-         std::string(type) + "\n";
+  out += "# HELP " + std::string(name) + " " + std::string(help) + "\n# TYPE " + std::string(name) +
+         " " + std::string(type) + "\n";
 }
 
 std::string Escaped(std::string_view text) {
@@ -141,7 +144,9 @@ const PartitionMetric kPartitionMetrics[] = {
     {"orrery_partition_request_units_share", "gauge", "RU/s that the partition may spend",
      [](partition::Replica& r, Instant) { return r.governor().share().value(); }},
     {"orrery_partition_request_units_total", "counter", "RU charged",
-     [](partition::Replica& r, Instant) { return static_cast<double>(r.stats().charge_hundredths) / 100; }},
+     [](partition::Replica& r, Instant) {
+       return static_cast<double>(r.stats().charge_hundredths) / 100;
+     }},
     {"orrery_partition_request_units_last_second", "gauge", "RU used in the last second",
      [](partition::Replica& r, Instant now) { return r.governor().UsedLastSecond(now).value(); }},
     {"orrery_partition_requests_total", "counter", "Operations",
@@ -154,8 +159,9 @@ const PartitionMetric kPartitionMetrics[] = {
 
 }  // namespace
 
-std::string Metrics::Render(const model::CatalogView& catalog, const partition::ReplicaTable& replicas,
-                            const Clock& clock, const storage::Store& store, size_t connections) {
+std::string Metrics::Render(const model::CatalogView& catalog,
+                            const partition::ReplicaTable& replicas, const Clock& clock,
+                            const storage::Store& store, size_t connections) {
   std::string out;
   {
     std::lock_guard lock(body_->mutex);

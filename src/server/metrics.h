@@ -19,8 +19,8 @@ class Metrics final : public api::sql::RequestObserver {
   void OnRequest(std::string_view operation, int status, double charge, Duration took) override;
 
   // The text of all metrics; those of partitions are taken from the replicas now.
-  std::string Render(const model::CatalogView& catalog, const partition::ReplicaTable& replicas, const Clock& clock,
-                     const storage::Store& store, size_t connections);
+  std::string Render(const model::CatalogView& catalog, const partition::ReplicaTable& replicas,
+                     const Clock& clock, const storage::Store& store, size_t connections);
 
  private:
   struct Body;

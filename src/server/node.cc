@@ -27,7 +27,8 @@ class QueryCondition final : public model::Condition {
   query::Query query_;
 };
 
-Result<std::unique_ptr<model::Condition>> CompileQuery(std::string_view text, types::Value parameters) {
+Result<std::unique_ptr<model::Condition>> CompileQuery(std::string_view text,
+                                                       types::Value parameters) {
   // Both forms are tried: a query begins with SELECT, the condition of a patch with FROM.
   auto query = query::Query::Parse(text, parameters);
   if (!query) {
@@ -61,7 +62,8 @@ Status RunOn(runtime::Worker& worker, runtime::Task<Status> task) {
 }  // namespace
 
 Node::Node(Settings settings) : settings_(std::move(settings)) {
-  size_t workers = settings_.workers != 0 ? settings_.workers : std::max(1u, std::thread::hardware_concurrency());
+  size_t workers = settings_.workers != 0 ? settings_.workers
+                                          : std::max(1u, std::thread::hardware_concurrency());
   workers_ = std::make_unique<runtime::WorkerPool>(workers);
 }
 
@@ -94,7 +96,8 @@ Status Node::OpenStore() {
   store_ = std::make_unique<storage::Store>(std::move(*log), std::move(*state), std::move(options));
   return store_->Recover([this](GroupId group, Lsn lsn, const storage::WriteSetView& set) {
     if (set.id != storage::OperationId()) {
-      outcomes_[group].push_back({.id = set.id, .lsn = lsn, .result = std::string(set.result), .time = set.time});
+      outcomes_[group].push_back(
+          {.id = set.id, .lsn = lsn, .result = std::string(set.result), .time = set.time});
     }
   });
 }
@@ -102,7 +105,9 @@ Status Node::OpenStore() {
 Status Node::PrepareKeys() {
   model::AccountKeys keys = catalog_->view()->keys;
   const std::string known = EmulatorKey();
-  auto at = [&keys](model::KeyName name) -> std::string& { return keys.keys[static_cast<size_t>(name)]; };
+  auto at = [&keys](model::KeyName name) -> std::string& {
+    return keys.keys[static_cast<size_t>(name)];
+  };
   for (std::string& key : keys.keys) {
     if (key.empty() || (!settings_.dev && key == known)) {
       key = RandomKey();
@@ -131,9 +136,10 @@ Status Node::StartLoopback() {
 }
 
 Status Node::StartHttp() {
-  net::HttpOptions options{.address = settings_.listen == "localhost" ? "127.0.0.1" : settings_.listen,
-                           .port = settings_.port,
-                           .connections_max = settings_.connections_max};
+  net::HttpOptions options{
+      .address = settings_.listen == "localhost" ? "127.0.0.1" : settings_.listen,
+      .port = settings_.port,
+      .connections_max = settings_.connections_max};
   if (!settings_.dev) {
     options.certificate_file = settings_.certificate;
     options.key_file = settings_.key;
@@ -141,19 +147,24 @@ Status Node::StartHttp() {
       options.certificate_file = settings_.data + "/certificate.pem";
       options.key_file = settings_.data + "/key.pem";
       if (!std::filesystem::exists(options.certificate_file)) {
-        ORRERY_RETURN_IF_ERROR(net::MakeSelfSignedCertificate(options.certificate_file, options.key_file, {}));
+        ORRERY_RETURN_IF_ERROR(
+            net::MakeSelfSignedCertificate(options.certificate_file, options.key_file, {}));
       }
     }
     certificate_file_ = options.certificate_file;
   }
-  auto handle = [this](const net::HttpRequest& request, net::HttpReply& reply) { return Handle(request, reply); };
+  auto handle = [this](const net::HttpRequest& request, net::HttpReply& reply) {
+    return Handle(request, reply);
+  };
   http_ = std::make_unique<net::HttpServer>(*workers_, options, handle);
   ORRERY_RETURN_IF_ERROR(http_->Start());
-  std::string host = settings_.listen.find(':') == std::string::npos ? settings_.listen : "[" + settings_.listen + "]";
+  std::string host = settings_.listen.find(':') == std::string::npos ? settings_.listen
+                                                                     : "[" + settings_.listen + "]";
   if (settings_.listen == "0.0.0.0" || settings_.listen == "::") {
     host = "localhost";
   }
-  endpoint_ = (settings_.dev ? "http://" : "https://") + host + ":" + std::to_string(http_->port()) + "/";
+  endpoint_ =
+      (settings_.dev ? "http://" : "https://") + host + ":" + std::to_string(http_->port()) + "/";
   return WriteServerFile(settings_.data, endpoint_);
 }
 
@@ -172,7 +183,8 @@ Status Node::Start() {
   auto find_ring = [this](ContainerId container) { return catalog_->FindRing(container); };
   router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_);
   model::HostOptions host_options{.burst = settings_.burst, .strict = settings_.strict};
-  host_ = std::make_unique<model::PartitionHost>(*catalog_, *store_, *workers_, clock_, replicas_, host_options);
+  host_ = std::make_unique<model::PartitionHost>(*catalog_, *store_, *workers_, clock_, replicas_,
+                                                 host_options);
   host_->Load(std::move(outcomes_));
   catalog_->SetListener(host_.get());
 
@@ -187,8 +199,8 @@ Status Node::Start() {
                                            .endpoint = settings_.endpoint,
                                            .consistency = settings_.consistency,
                                            .control_throughput = settings_.control_throughput};
-  service_ = std::make_unique<api::sql::Service>(*catalog_, *router_, replicas_, clock_, random_, service_options,
-                                                 &metrics_);
+  service_ = std::make_unique<api::sql::Service>(*catalog_, *router_, replicas_, clock_, random_,
+                                                 service_options, &metrics_);
   return StartHttp();
 }
 
@@ -210,7 +222,8 @@ void Node::Stop() {
     store_->Stop();
   }
   workers_->Stop();
-  // Sockets go before the loops they live on; what still waits on the loops refers to everything else.
+  // Sockets go before the loops they live on; what still waits on the loops refers to everything
+  // else.
   http_.reset();
   peer_server_.reset();
   peer_client_.reset();

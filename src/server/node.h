@@ -1,5 +1,5 @@
-// Node: one running Orrery, wired together. Start() brings the layers up from the bottom, Stop() takes them
-// down from the top.
+// Node: one running Orrery, wired together. Start() brings the layers up from the bottom, Stop()
+// takes them down from the top.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,10 @@
 #include "server/settings.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+
+#include <toml++/toml.h>
 
 namespace orrery::server {
 
@@ -14,8 +14,8 @@ Status SetNumber(uint64_t& target, std::string_view text, uint64_t least, uint64
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size() || value < least || value > most) {
-    return Status(Code::kInvalidArgument,
-                  "must be a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    return Status(Code::kInvalidArgument, "must be a whole number from " + std::to_string(least) +
+                                              " to " + std::to_string(most));
   }
   target = value;
   return Status::Ok();
@@ -33,16 +33,18 @@ Status SetDurability(Settings& settings, std::string_view text) {
   if (text != "sync" && text != "periodic") {
     return Status(Code::kInvalidArgument, "must be \"sync\" or \"periodic\"");
   }
-  settings.durability = text == "sync" ? storage::Durability::kSync : storage::Durability::kPeriodic;
+  settings.durability =
+      text == "sync" ? storage::Durability::kSync : storage::Durability::kPeriodic;
   return Status::Ok();
 }
 
 Status SetLevel(Settings& settings, std::string_view text) {
-  static constexpr std::pair<std::string_view, log::Level> kLevels[] = {{"debug", log::Level::kDebug},
-                                                                         {"info", log::Level::kInfo},
-                                                                         {"warning", log::Level::kWarning},
-                                                                         {"error", log::Level::kError},
-                                                                         {"off", log::Level::kOff}};
+  static constexpr std::pair<std::string_view, log::Level> kLevels[] = {
+      {"debug", log::Level::kDebug},
+      {"info", log::Level::kInfo},
+      {"warning", log::Level::kWarning},
+      {"error", log::Level::kError},
+      {"off", log::Level::kOff}};
   for (const auto& [name, level] : kLevels) {
     if (name == text) {
       settings.log_level = level;
@@ -72,10 +74,10 @@ struct Row {
 
 #define ORRERY_NUMBER(field, least, most) \
   [](Settings& s, std::string_view text) { return SetNumber(s.field, text, least, most); }
-#define ORRERY_TEXT(field)                       \
-  [](Settings& s, std::string_view text) {       \
-    s.field = text;                              \
-    return Status::Ok();                         \
+#define ORRERY_TEXT(field)                 \
+  [](Settings& s, std::string_view text) { \
+    s.field = text;                        \
+    return Status::Ok();                   \
   }
 #define ORRERY_BOOL(field) [](Settings& s, std::string_view text) { return SetBool(s.field, text); }
 
@@ -100,31 +102,40 @@ const Row kRows[] = {
     {"server.workers", "0", "worker threads; 0: one per core", SetWorkers},
     {"server.connections_max", "20000", "connections beyond it are closed at once",
      ORRERY_NUMBER(connections_max, 1, 10'000'000)},
-    {"server.certificate", "", "PEM file; empty: one is made at first start", ORRERY_TEXT(certificate)},
+    {"server.certificate", "", "PEM file; empty: one is made at first start",
+     ORRERY_TEXT(certificate)},
     {"server.key", "", "PEM file of the certificate's key", ORRERY_TEXT(key)},
     {"server.metrics_public", "false", "/metrics also for clients that are not on this machine",
      ORRERY_BOOL(metrics_public)},
     {"account.name", "orrery", "the id of the account", ORRERY_TEXT(account)},
-    {"account.endpoint", "", "the URL told to clients; empty: the one they asked", ORRERY_TEXT(endpoint)},
-    {"account.consistency", "Session", "default level: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual",
+    {"account.endpoint", "", "the URL told to clients; empty: the one they asked",
+     ORRERY_TEXT(endpoint)},
+    {"account.consistency", "Session",
+     "default level: Strong, BoundedStaleness, Session, ConsistentPrefix, Eventual",
      SetConsistency},
-    {"storage.durability", "sync", "sync: acknowledged after fdatasync; periodic: after the write", SetDurability},
+    {"storage.durability", "sync", "sync: acknowledged after fdatasync; periodic: after the write",
+     SetDurability},
     {"storage.sync_interval_ms", "100", "how often periodic durability syncs",
      ORRERY_NUMBER(sync_interval_ms, 1, 3'600'000)},
-    {"storage.cache_mb", "256", "block cache of the state store", ORRERY_NUMBER(cache_mb, 1, 1 << 20)},
-    {"storage.write_buffer_mb", "64", "write buffer of each store", ORRERY_NUMBER(write_buffer_mb, 1, 1 << 16)},
+    {"storage.cache_mb", "256", "block cache of the state store",
+     ORRERY_NUMBER(cache_mb, 1, 1 << 20)},
+    {"storage.write_buffer_mb", "64", "write buffer of each store",
+     ORRERY_NUMBER(write_buffer_mb, 1, 1 << 16)},
     {"storage.free_reserve_mb", "256", "writes are refused while less is free on the disk",
      ORRERY_NUMBER(free_reserve_mb, 0, kMost)},
-    {"throughput.strict", "false", "throttle also where nobody chose a throughput", ORRERY_BOOL(strict)},
+    {"throughput.strict", "false", "throttle also where nobody chose a throughput",
+     ORRERY_BOOL(strict)},
     {"throughput.burst", "false", "partitions may save and spend unused RU", ORRERY_BOOL(burst)},
     {"limits.partition_throughput", "10000", "RU/s of one physical partition",
      ORRERY_NUMBER(partition_throughput, 1, kMost)},
-    {"limits.throughput_max", "1000000", "RU/s of one container", ORRERY_NUMBER(throughput_max, 400, kMost)},
+    {"limits.throughput_max", "1000000", "RU/s of one container",
+     ORRERY_NUMBER(throughput_max, 400, kMost)},
     {"limits.control_throughput", "240", "RU/s of databases, containers and offers together",
      ORRERY_NUMBER(control_throughput, 1, kMost)},
-    {"limits.resources_max", "500", "databases and containers together", ORRERY_NUMBER(resources_max, 1, 1'000'000)},
-    {"test.loopback_operations", "false", "send every operation through the encoder and a connection",
-     ORRERY_BOOL(loopback_operations)},
+    {"limits.resources_max", "500", "databases and containers together",
+     ORRERY_NUMBER(resources_max, 1, 1'000'000)},
+    {"test.loopback_operations", "false",
+     "send every operation through the encoder and a connection", ORRERY_BOOL(loopback_operations)},
     {"log.level", "info", "debug, info, warning, error, off", SetLevel},
 };
 
@@ -158,10 +169,12 @@ Status Set(Settings& settings, std::string_view name, std::string_view value) {
       Status status = row.set(settings, value);
       return status.ok() ? status
                          : Status(Code::kInvalidArgument, "setting " + std::string(name) + " = '" +
-                                                              std::string(value) + "': " + status.message());
+                                                              std::string(value) +
+                                                              "': " + status.message());
     }
   }
-  return Status(Code::kInvalidArgument, "there is no setting '" + std::string(name) + "' (see orrery start --help)");
+  return Status(Code::kInvalidArgument,
+                "there is no setting '" + std::string(name) + "' (see orrery start --help)");
 }
 
 Status LoadFile(Settings& settings, const std::string& file) {
@@ -170,13 +183,15 @@ Status LoadFile(Settings& settings, const std::string& file) {
     for (const auto& [section, content] : table) {
       const toml::table* keys = content.as_table();
       if (keys == nullptr) {
-        return Status(Code::kInvalidArgument, file + ": '" + std::string(section.str()) + "' is not a section");
+        return Status(Code::kInvalidArgument,
+                      file + ": '" + std::string(section.str()) + "' is not a section");
       }
       for (const auto& [key, node] : *keys) {
         std::string name = std::string(section.str()) + "." + std::string(key.str());
         auto text = ToText(node);
         Status status = text ? Set(settings, name, *text)
-                             : Status(Code::kInvalidArgument, "setting " + name + ": " + text.error().message());
+                             : Status(Code::kInvalidArgument,
+                                      "setting " + name + ": " + text.error().message());
         if (!status.ok()) {
           return Status(Code::kInvalidArgument, file + ": " + status.message());
         }
@@ -204,22 +219,26 @@ bool IsLoopback(std::string_view address) {
 
 Status CheckSettings(const Settings& settings) {
   if (settings.dev && !IsLoopback(settings.listen)) {
-    return Status(Code::kInvalidArgument, "--dev uses a publicly known key and plain HTTP, so it listens on loopback "
-                                          "only; server.listen is " + settings.listen);
+    return Status(Code::kInvalidArgument,
+                  "--dev uses a publicly known key and plain HTTP, so it listens on loopback "
+                  "only; server.listen is " +
+                      settings.listen);
   }
   if (settings.certificate.empty() != settings.key.empty()) {
     return Status(Code::kInvalidArgument, "server.certificate and server.key go together");
   }
   if (settings.account.empty() || settings.account == "localhost") {
-    return Status(Code::kInvalidArgument, "account.name must not be empty or 'localhost': clients would ignore the "
-                                          "endpoints of such an account");
+    return Status(Code::kInvalidArgument,
+                  "account.name must not be empty or 'localhost': clients would ignore the "
+                  "endpoints of such an account");
   }
   return Status::Ok();
 }
 
 std::string DescribeSettings() {
-  std::string out = "Settings (TOML file: [section] key = value; environment: ORRERY_SECTION_KEY; flag: "
-                    "--set section.key=value):\n";
+  std::string out =
+      "Settings (TOML file: [section] key = value; environment: ORRERY_SECTION_KEY; flag: "
+      "--set section.key=value):\n";
   for (const Row& row : kRows) {
     std::string line = "  " + std::string(row.name);
     line.resize(std::max<size_t>(line.size() + 1, 32), ' ');

@@ -1,5 +1,6 @@
-// Settings: everything that can be set, from a TOML file, the environment and flags, in that order; the later
-// wins. One table (settings.cc) names them all; an unknown or wrong one is an error that says so.
+// Settings: everything that can be set, from a TOML file, the environment and flags, in that order;
+// the later wins. One table (settings.cc) names them all; an unknown or wrong one is an error that
+// says so.
 #pragma once
 
 #include <cstdint>

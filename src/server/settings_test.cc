@@ -1,9 +1,9 @@
 #include "server/settings.h"
 
-#include <gtest/gtest.h>
-
 #include <cstdlib>
 #include <fstream>
+
+#include <gtest/gtest.h>
 
 namespace orrery::server {
 namespace {
@@ -16,8 +16,9 @@ std::string WriteToml(const std::string& text) {
 
 TEST(SettingsTest, AFileSetsWhatItNames) {
   Settings settings;
-  Status status = LoadFile(settings, WriteToml("[storage]\ndurability = \"periodic\"\ncache_mb = 7\n"
-                                               "[throughput]\nstrict = true\n"));
+  Status status =
+      LoadFile(settings, WriteToml("[storage]\ndurability = \"periodic\"\ncache_mb = 7\n"
+                                   "[throughput]\nstrict = true\n"));
   ASSERT_TRUE(status.ok()) << status.message();
   EXPECT_EQ(settings.durability, storage::Durability::kPeriodic);
   EXPECT_EQ(settings.cache_mb, 7u);
@@ -26,9 +27,10 @@ TEST(SettingsTest, AFileSetsWhatItNames) {
 
 TEST(SettingsTest, AnUnknownOrWrongSettingIsAnErrorThatNamesIt) {
   Settings settings;
-  for (std::string text : {"[storage]\ndurabilty = \"sync\"\n", "[storage]\ndurability = \"often\"\n",
-                           "[server]\nport = 70000\n", "[server]\nport = \"x\"\n", "storage = 1\n",
-                           "[throughput]\nstrict = 1\n"}) {
+  for (std::string text :
+       {"[storage]\ndurabilty = \"sync\"\n", "[storage]\ndurability = \"often\"\n",
+        "[server]\nport = 70000\n", "[server]\nport = \"x\"\n", "storage = 1\n",
+        "[throughput]\nstrict = 1\n"}) {
     Status status = LoadFile(settings, WriteToml(text));
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << text;
     EXPECT_FALSE(status.message().empty());

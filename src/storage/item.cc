@@ -35,7 +35,8 @@ Result<ItemView> DecodeItem(std::string_view value) {
   item.payload = decoder.Rest();
   if (!decoder.ok() || version != kVersion) {
     return Error(Code::kCorruption, version > kVersion && decoder.ok()
-                                        ? "item of format version " + std::to_string(version) + ", this program reads up to 1"
+                                        ? "item of format version " + std::to_string(version) +
+                                              ", this program reads up to 1"
                                         : "item header is malformed");
   }
   return item;

@@ -1,10 +1,11 @@
 // The value of an item in the state store: a small versioned header, then the payload.
 //
 //   version u8 = 1, flags u8, LSN u64, time u64 (microseconds), number u64 (for the rid),
-//   time to live u32 (as the item says it: 0 = nothing, FFFFFFFF = never, else seconds), payload (BSON)
+//   time to live u32 (as the item says it: 0 = nothing, FFFFFFFF = never, else seconds), payload
+//   (BSON)
 //
-// The LSN stands at a fixed place because apply writes it there: when the value is made the place in
-// the log is not known yet. See docs/formats/items.md.
+// The LSN stands at a fixed place because apply writes it there: when the value is made the place
+// in the log is not known yet. See docs/formats/items.md.
 #pragma once
 
 #include <cstdint>

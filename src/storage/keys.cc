@@ -4,7 +4,8 @@
 
 namespace orrery::storage {
 
-std::string LogicalPartitionPrefix(ContainerId container, std::string_view epk, const types::PartitionKey& key) {
+std::string LogicalPartitionPrefix(ContainerId container, std::string_view epk,
+                                   const types::PartitionKey& key) {
   std::string out;
   out.reserve(4 + epk.size() + 4 + 64);
   Encoder(out).U32(container.value());

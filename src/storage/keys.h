@@ -1,10 +1,10 @@
-// Keys of the state store: memcomparable, so that byte order is the order of containers, then of the
-// ring, then of partition key values, then of row keys. A physical partition is one key span.
+// Keys of the state store: memcomparable, so that byte order is the order of containers, then of
+// the ring, then of partition key values, then of row keys. A physical partition is one key span.
 //
-//   items      container u32, EPK (ordered bytes), partition key (ordered), row key (plain, to the end)
-//   index      'u', container u32, EPK (ordered bytes), partition key (ordered), policy u8, values (ordered)
-//   replica    group u64                      -> ReplicaRecord
-//   catalog    kind u8, id                    -> a record of the catalog
+//   items      container u32, EPK (ordered bytes), partition key (ordered), row key (plain, to the
+//   end) index      'u', container u32, EPK (ordered bytes), partition key (ordered), policy u8,
+//   values (ordered) replica    group u64                      -> ReplicaRecord catalog    kind u8,
+//   id                    -> a record of the catalog
 //
 // See docs/formats/keys.md.
 #pragma once
@@ -35,7 +35,8 @@ struct ItemKey {
 };
 
 // What every item of one logical partition starts with.
-std::string LogicalPartitionPrefix(ContainerId container, std::string_view epk, const types::PartitionKey& key);
+std::string LogicalPartitionPrefix(ContainerId container, std::string_view epk,
+                                   const types::PartitionKey& key);
 // The same for its unique values.
 std::string UniquePrefix(std::string_view logical_partition_prefix);
 
@@ -51,7 +52,8 @@ bool ReadItemEpk(std::string_view item_key, types::Epk* epk);
 
 std::string ReplicaKey(GroupId group);
 
-// The smallest string greater than every string that starts with the prefix; empty if there is none.
+// The smallest string greater than every string that starts with the prefix; empty if there is
+// none.
 std::string PrefixEnd(std::string prefix);
 
 }  // namespace orrery::storage

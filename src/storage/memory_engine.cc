@@ -84,10 +84,8 @@ void MemoryDisk::Set(Space& space, std::string_view key, std::optional<std::stri
 
 void MemoryDisk::Apply(Space& space, const Batch::Change& change, const Merger* merger) {
   switch (change.kind) {
-    case Batch::Change::Kind::kPut:
-      return Set(space, change.key, std::string(change.value));
-    case Batch::Change::Kind::kDelete:
-      return Set(space, change.key, std::nullopt);
+    case Batch::Change::Kind::kPut: return Set(space, change.key, std::string(change.value));
+    case Batch::Change::Kind::kDelete: return Set(space, change.key, std::nullopt);
     case Batch::Change::Kind::kDeleteRange: {
       const auto end = space.lower_bound(change.value);
       for (auto at = space.lower_bound(change.key); at != end; ++at) {

@@ -266,16 +266,12 @@ Status RocksEngine::Convert(const Batch& batch, rocksdb::WriteBatch* out) const 
     rocksdb::ColumnFamilyHandle* space = Space(change.space);
     const rocksdb::Slice key = ToSlice(change.key);
     switch (change.kind) {
-      case Batch::Change::Kind::kPut:
-        status = out->Put(space, key, ToSlice(change.value));
-        break;
+      case Batch::Change::Kind::kPut: status = out->Put(space, key, ToSlice(change.value)); break;
       case Batch::Change::Kind::kMerge:
         ORRERY_CHECK(options_.merger != nullptr);
         status = out->Merge(space, key, ToSlice(change.value));
         break;
-      case Batch::Change::Kind::kDelete:
-        status = out->Delete(space, key);
-        break;
+      case Batch::Change::Kind::kDelete: status = out->Delete(space, key); break;
       case Batch::Change::Kind::kDeleteRange:
         status = out->DeleteRange(space, key, ToSlice(change.value));
         break;

@@ -49,31 +49,23 @@ Status ToStatus(const rocksdb::Status& status) {
     return Status(Code::kCorruption, status.ToString());
   }
   switch (status.code()) {
-    case Kind::kOk:
-      return Status::Ok();
-    case Kind::kNotFound:
-      return Status(Code::kNotFound);  // the common one: no text to build
-    case Kind::kIncomplete:
-      return Status(Code::kWouldBlock);
-    case Kind::kCorruption:
-      return Status(Code::kCorruption, status.ToString());
-    case Kind::kNotSupported:
-      return Status(Code::kNotSupported, status.ToString());
-    case Kind::kInvalidArgument:
-      return Status(Code::kInvalidArgument, status.ToString());
+    case Kind::kOk: return Status::Ok();
+    case Kind::kNotFound: return Status(Code::kNotFound);  // the common one: no text to build
+    case Kind::kIncomplete: return Status(Code::kWouldBlock);
+    case Kind::kCorruption: return Status(Code::kCorruption, status.ToString());
+    case Kind::kNotSupported: return Status(Code::kNotSupported, status.ToString());
+    case Kind::kInvalidArgument: return Status(Code::kInvalidArgument, status.ToString());
     case Kind::kIOError:
     case Kind::kShutdownInProgress:
     case Kind::kTimedOut:
     case Kind::kAborted:
     case Kind::kBusy:
-    case Kind::kTryAgain:
-      return Status(Code::kUnavailable, status.ToString());
+    case Kind::kTryAgain: return Status(Code::kUnavailable, status.ToString());
     case Kind::kMergeInProgress:
     case Kind::kExpired:
     case Kind::kCompactionTooLarge:
     case Kind::kColumnFamilyDropped:
-    case Kind::kMaxCode:
-      break;
+    case Kind::kMaxCode: break;
   }
   return Status(Code::kInternal, status.ToString());
 }
@@ -149,8 +141,9 @@ rocksdb::ColumnFamilyOptions MakeSpaceOptions(const EngineOptions& options,
   // at most 1 MB), so an idle store takes next to nothing.
   space.write_buffer_size = options.write_buffer_bytes / 2;
   space.max_write_buffer_number = 3;
-  // Most keys that are asked for are not in the memtable (or nowhere, for a create): a small filter saves the
-  // search of the skip list, a tenth of a point read. It is allocated whole with each memtable.
+  // Most keys that are asked for are not in the memtable (or nowhere, for a create): a small filter
+  // saves the search of the skip list, a tenth of a point read. It is allocated whole with each
+  // memtable.
   space.memtable_whole_key_filtering = true;
   space.memtable_prefix_bloom_size_ratio = options.log_files ? 0 : 0.02;
   // Sizes the levels from the last one up: about 10 % of stale data instead of up to 100 %.

@@ -102,7 +102,8 @@ Status Store::ReplayGroup(GroupId group, Iterator& log,
     entry.term = decoder.U64();
     std::string_view payload = decoder.Rest();
     if (!decoder.ok() || version != kEntryVersion) {
-      return Status(Code::kCorruption, "log entry " + entry.index.ToString() + " of group " + group.ToString() +
+      return Status(Code::kCorruption, "log entry " + entry.index.ToString() + " of group " +
+                                           group.ToString() +
                                            " is malformed or newer than this program");
     }
     auto view = WriteSetView::Parse(payload);
@@ -122,7 +123,8 @@ Status Store::ReplayGroup(GroupId group, Iterator& log,
   return batch.empty() ? Status::Ok() : write();
 }
 
-Status Store::ApplyEntry(const LogEntry& entry, Batch& batch, std::map<GroupId, ReplicaRecord>& records) {
+Status Store::ApplyEntry(const LogEntry& entry, Batch& batch,
+                         std::map<GroupId, ReplicaRecord>& records) {
   ReplicaRecord& record = records[entry.group];
   if (entry.index.value() != record.applied.value() + 1) {
     return Status(Code::kCorruption, "the log of group " + entry.group.ToString() + " has entry " +
@@ -173,9 +175,11 @@ void Store::Commit(LogEntry entry, runtime::Worker* worker, Done done) {
   size_t bytes = entry.payload.size() + 64;
   Status refused;
   if (failed_.load(std::memory_order_relaxed)) {
-    refused = Status(Code::kUnavailable, "the log of this node has failed; writes resume after a restart");
+    refused = Status(Code::kUnavailable,
+                     "the log of this node has failed; writes resume after a restart");
   } else if (full_.load(std::memory_order_relaxed)) {
-    refused = Status(Code::kUnavailable, "the disk is nearly full; writes resume when there is space");
+    refused =
+        Status(Code::kUnavailable, "the disk is nearly full; writes resume when there is space");
   } else {
     std::lock_guard lock(mutex_);
     if (stopping_) {
@@ -216,7 +220,8 @@ void Store::CheckSpace() {
 
 Status Store::WriteLog(const PendingList& list) {
   if (failed_.load(std::memory_order_relaxed)) {
-    return Status(Code::kUnavailable, "the log of this node has failed; writes resume after a restart");
+    return Status(Code::kUnavailable,
+                  "the log of this node has failed; writes resume after a restart");
   }
   Batch batch;
   std::string value;
@@ -319,15 +324,18 @@ void Store::ApplyLoop() {
     for (const Pending& pending : list) {
       bytes += pending.entry.payload.size() + 64;
     }
-    Status status = failed_ ? Status(Code::kUnknownOutcome, "an earlier apply failed") : ApplyList(list);
+    Status status =
+        failed_ ? Status(Code::kUnknownOutcome, "an earlier apply failed") : ApplyList(list);
     if (!status.ok()) {
-      // In the log but not in the state: only the replay of a restart brings the two together again.
+      // In the log but not in the state: only the replay of a restart brings the two together
+      // again.
       if (!failed_.exchange(true)) {
         log::Error("apply failed, this node takes no more writes", {{"why", status.ToString()}});
       }
       for (Pending& pending : list) {
         if (pending.status.ok()) {
-          pending.status = Status(Code::kUnknownOutcome, "the write is in the log but could not be applied");
+          pending.status =
+              Status(Code::kUnknownOutcome, "the write is in the log but could not be applied");
         }
       }
     }
@@ -369,7 +377,9 @@ Status Store::CutLog() {
   {
     std::lock_guard lock(records_mutex_);
     for (const auto& [group, record] : records_) {
-      uint64_t to = record.applied.value() > options_.trail_entries ? record.applied.value() - options_.trail_entries : 0;
+      uint64_t to = record.applied.value() > options_.trail_entries
+                        ? record.applied.value() - options_.trail_entries
+                        : 0;
       if (to > cut_[group].value() + options_.trail_entries) {
         cuts.emplace_back(group, Lsn(to));
       }
@@ -396,7 +406,8 @@ Status Store::CutLog() {
 }
 
 Status Store::Checkpoint(const std::string& folder) {
-  // The state first: what the log has beyond it is replayed. The log must not be cut between the two.
+  // The state first: what the log has beyond it is replayed. The log must not be cut between the
+  // two.
   std::lock_guard one(cut_mutex_);
   ORRERY_RETURN_IF_ERROR(state_->Checkpoint(folder + "/state"));
   return log_->Checkpoint(folder + "/log");
@@ -412,7 +423,8 @@ Status Store::Forget(const std::vector<GroupId>& groups) {
       last_.erase(group);
       records_.erase(group);
       cut_.erase(group);
-      log_batch.DeleteRange(0, EntryKey(group, Lsn(0)), EntryKey(GroupId(group.value() + 1), Lsn(0)));
+      log_batch.DeleteRange(0, EntryKey(group, Lsn(0)),
+                            EntryKey(GroupId(group.value() + 1), Lsn(0)));
       state_batch.Delete(Index(Space::kReplica), ReplicaKey(group));
     }
   }
@@ -422,13 +434,15 @@ Status Store::Forget(const std::vector<GroupId>& groups) {
 
 void Store::UpkeepLoop() {
   NameThread("upkeep");
-  Duration interval = options_.durability == Durability::kPeriodic ? options_.sync_interval : kUpkeepInterval;
+  Duration interval =
+      options_.durability == Durability::kPeriodic ? options_.sync_interval : kUpkeepInterval;
   while (true) {
     bool cut = false;
     {
       std::unique_lock lock(mutex_);
-      upkeep_wake_.wait_for(lock, interval,
-                            [this] { return stopping_ || log_bytes_since_cut_ >= options_.cut_after_bytes; });
+      upkeep_wake_.wait_for(lock, interval, [this] {
+        return stopping_ || log_bytes_since_cut_ >= options_.cut_after_bytes;
+      });
       if (stopping_) {
         return;
       }
@@ -443,7 +457,8 @@ void Store::UpkeepLoop() {
       status = CutLog();
     }
     if (!status.ok() && !failed_.exchange(true)) {
-      log::Error("upkeep of the log failed, this node takes no more writes", {{"why", status.ToString()}});
+      log::Error("upkeep of the log failed, this node takes no more writes",
+                 {{"why", status.ToString()}});
     }
   }
 }

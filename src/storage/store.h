@@ -1,19 +1,23 @@
 // Store: the log and the state of one node, and the two threads that write them.
 //
-//   Append   entries of all groups that wait are gathered into one synced batch of the `log` engine,
+//   Append   entries of all groups that wait are gathered into one synced batch of the `log`
+//   engine,
 //            while the next batch fills (the commit thread)
-//   Apply    committed entries are written to the `state` engine without a log of its own, each batch with
-//            the new ReplicaRecord of its groups, so what is on disk is always a prefix of one sequence of
-//            applies (the apply thread)
-//   Cut      from time to time the state is flushed and the log cut below what the flush made durable, less
+//   Apply    committed entries are written to the `state` engine without a log of its own, each
+//   batch with
+//            the new ReplicaRecord of its groups, so what is on disk is always a prefix of one
+//            sequence of applies (the apply thread)
+//   Cut      from time to time the state is flushed and the log cut below what the flush made
+//   durable, less
 //            a short trail (the upkeep thread)
 //
 // After a crash Recover() replays the log from each group's flushed applied index.
 //
-// Durability: with kSync nothing is reported durable before fdatasync; with kPeriodic after the write, and
-// the file is synced at least every `sync_interval`. A failed log write or sync is never retried: from then on
-// appends fail, reads go on, and only a restart takes writes again. While free space is below the reserve
-// appends are refused, so that the log never meets a full disk; they resume by themselves.
+// Durability: with kSync nothing is reported durable before fdatasync; with kPeriodic after the
+// write, and the file is synced at least every `sync_interval`. A failed log write or sync is never
+// retried: from then on appends fail, reads go on, and only a restart takes writes again. While
+// free space is below the reserve appends are refused, so that the log never meets a full disk;
+// they resume by themselves.
 //
 // Thread-safe.
 #pragma once
@@ -47,9 +51,9 @@ enum class Durability : uint8_t { kSync, kPeriodic };
 struct StoreOptions {
   Durability durability = Durability::kSync;
   Duration sync_interval = std::chrono::milliseconds(100);
-  size_t queue_bytes_max = 128 << 20;     // appends beyond it are refused
-  size_t cut_after_bytes = 64 << 20;      // of log written
-  size_t trail_entries = 128;             // kept below the cut, for operation ids
+  size_t queue_bytes_max = 128 << 20;  // appends beyond it are refused
+  size_t cut_after_bytes = 64 << 20;   // of log written
+  size_t trail_entries = 128;          // kept below the cut, for operation ids
   uint64_t free_bytes_reserve = 256 << 20;
   // Free bytes of the disk; a test may lie. Null: never refuse.
   std::function<uint64_t()> free_bytes;
@@ -77,16 +81,16 @@ class Store {
   Store(std::unique_ptr<Engine> log, std::unique_ptr<Engine> state, StoreOptions options);
   ~Store();
 
-  // Replays what the log has and the state has not. `seen` is called for each entry still in the log, in
-  // order, with whether it was already applied. REQUIRES: before Start().
+  // Replays what the log has and the state has not. `seen` is called for each entry still in the
+  // log, in order, with whether it was already applied. REQUIRES: before Start().
   Status Recover(const std::function<void(GroupId, Lsn, const WriteSetView&)>& seen);
   void Start();
   // Finishes what is queued, flushes the state, ends the threads.
   void Stop();
 
-  // Gives the entry the next index of its group, appends and applies it: `done` gets ok and the index when
-  // it is durable and applied, in the order of the calls of one group. kUnavailable: nothing was done, and
-  // no index used. kUnknownOutcome: it may be.
+  // Gives the entry the next index of its group, appends and applies it: `done` gets ok and the
+  // index when it is durable and applied, in the order of the calls of one group. kUnavailable:
+  // nothing was done, and no index used. kUnknownOutcome: it may be.
   void Commit(LogEntry entry, runtime::Worker* worker, Done done);
 
   // Deletes everything that a group has in log and records, after it was dropped. Thread-safe.
@@ -121,7 +125,8 @@ class Store {
   Status WriteLog(const PendingList& list);
   Status ApplyList(PendingList& list);
   Status ApplyEntry(const LogEntry& entry, Batch& batch, std::map<GroupId, ReplicaRecord>& records);
-  Status ReplayGroup(GroupId group, Iterator& log, const std::function<void(GroupId, Lsn, const WriteSetView&)>& seen);
+  Status ReplayGroup(GroupId group, Iterator& log,
+                     const std::function<void(GroupId, Lsn, const WriteSetView&)>& seen);
   static void Complete(PendingList list);
 
   const std::unique_ptr<Engine> log_;

@@ -10,8 +10,12 @@ namespace {
 constexpr uint8_t kVersion = 1;
 enum class Kind : uint8_t { kPutItem = 1, kPut = 2, kMerge = 3, kDelete = 4 };
 
-uint64_t ZigZag(int64_t value) { return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63); }
-int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1); }
+uint64_t ZigZag(int64_t value) {
+  return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+}
+int64_t UnZigZag(uint64_t value) {
+  return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
+}
 
 void AddChange(std::string& out, Kind kind, Space space, std::string_view key) {
   Encoder encoder(out);
@@ -37,7 +41,9 @@ void WriteSet::Merge(Space space, std::string_view key, std::string_view operand
   Encoder(changes_).Bytes(operand);
 }
 
-void WriteSet::Delete(Space space, std::string_view key) { AddChange(changes_, Kind::kDelete, space, key); }
+void WriteSet::Delete(Space space, std::string_view key) {
+  AddChange(changes_, Kind::kDelete, space, key);
+}
 
 std::string WriteSet::Encode() const {
   std::string out;
@@ -58,7 +64,8 @@ Result<WriteSetView> WriteSetView::Parse(std::string_view bytes) {
   Decoder decoder(bytes);
   uint8_t version = decoder.U8();
   if (decoder.ok() && version != kVersion) {
-    return Error(Code::kCorruption, "log entry of format version " + std::to_string(version) + ", this program reads 1");
+    return Error(Code::kCorruption, "log entry of format version " + std::to_string(version) +
+                                        ", this program reads 1");
   }
   WriteSetView view;
   view.time = {static_cast<int64_t>(decoder.U64())};
@@ -94,15 +101,9 @@ Status WriteSetView::AddTo(Batch& batch, Lsn lsn) const {
         StampItem(stamped.data(), lsn);
         batch.Put(space, key, stamped);
         continue;
-      case Kind::kPut:
-        batch.Put(space, key, value);
-        continue;
-      case Kind::kMerge:
-        batch.Merge(space, key, value);
-        continue;
-      case Kind::kDelete:
-        batch.Delete(space, key);
-        continue;
+      case Kind::kPut: batch.Put(space, key, value); continue;
+      case Kind::kMerge: batch.Merge(space, key, value); continue;
+      case Kind::kDelete: batch.Delete(space, key); continue;
     }
     return Status(Code::kCorruption, "change of an unknown kind in a log entry");
   }

@@ -1,11 +1,11 @@
 // WriteSet: what one operation changes, in the form in which it stands in the log.
 //
 // Nothing about an API is left in it, so a replica applies it without thinking: puts and deletes of
-// items, index entries and catalog records, the change of totals, and for a retry the operation's id
-// with its result. Built directly in its encoded form:
+// items, index entries and catalog records, the change of totals, and for a retry the operation's
+// id with its result. Built directly in its encoded form:
 //
-//   version u8 = 1, time u64, operation id u64 u64, bytes change (zigzag varint), count change (zigzag),
-//   result bytes, then changes until the end: kind u8, space u8, key bytes, [value bytes]
+//   version u8 = 1, time u64, operation id u64 u64, bytes change (zigzag varint), count change
+//   (zigzag), result bytes, then changes until the end: kind u8, space u8, key bytes, [value bytes]
 //
 // See docs/formats/log.md.
 #pragma once

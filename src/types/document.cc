@@ -67,8 +67,7 @@ class BsonChecker {
     std::string_view payload = element.payload;
     switch (static_cast<BsonType>(element.type)) {
       case BsonType::kObject:
-      case BsonType::kArray:
-        return CheckDocument(payload, depth + 1);
+      case BsonType::kArray: return CheckDocument(payload, depth + 1);
       case BsonType::kString:
         if (payload.back() != 0 || !IsUtf8(StringOf(payload))) {
           return Fault(payload.data(), "a string is not UTF-8 that ends with 00");
@@ -84,8 +83,7 @@ class BsonChecker {
           return Fault(payload.data(), "a regular expression is not UTF-8");
         }
         return Status::Ok();
-      default:
-        return Status::Ok();  // any bytes of the right length
+      default: return Status::Ok();  // any bytes of the right length
     }
   }
 
@@ -103,16 +101,11 @@ Value Value::FromElement(uint8_t type, std::string_view payload) {
   switch (static_cast<BsonType>(type)) {
     case BsonType::kDouble:
       return Value(Kind::kNumber, type, LoadLittle<uint64_t>(payload.data()), {});
-    case BsonType::kString:
-      return Value::String(StringOf(payload));
-    case BsonType::kObject:
-      return Value::Object(payload);
-    case BsonType::kArray:
-      return Value::Array(payload);
-    case BsonType::kBool:
-      return Value::Bool(payload[0] != 0);
-    case BsonType::kNull:
-      return Value::Null();
+    case BsonType::kString: return Value::String(StringOf(payload));
+    case BsonType::kObject: return Value::Object(payload);
+    case BsonType::kArray: return Value::Array(payload);
+    case BsonType::kBool: return Value::Bool(payload[0] != 0);
+    case BsonType::kNull: return Value::Null();
     case BsonType::kInt32: {
       int64_t value = LoadLittle<int32_t>(payload.data());
       return Value(Kind::kNumber, type, static_cast<uint64_t>(value), {});
@@ -120,8 +113,7 @@ Value Value::FromElement(uint8_t type, std::string_view payload) {
     case BsonType::kInt64:
       // Keeps its type even if 32 bits would do, so that a copy is the same.
       return Value(Kind::kNumber, type, LoadLittle<uint64_t>(payload.data()), {});
-    default:
-      return Value(Kind::kObject, type, 0, payload);
+    default: return Value(Kind::kObject, type, 0, payload);
   }
 }
 
@@ -212,11 +204,8 @@ void DocumentBuilder::Append(std::string_view name, Value value) {
   };
   switch (value.kind()) {
     case Kind::kUndefined:
-    case Kind::kNull:
-      break;
-    case Kind::kBool:
-      out_.push_back(value.boolean() ? 1 : 0);
-      break;
+    case Kind::kNull: break;
+    case Kind::kBool: out_.push_back(value.boolean() ? 1 : 0); break;
     case Kind::kNumber:
       if (!value.is_integer()) {
         append(value.number());
@@ -342,18 +331,12 @@ bool DeepEqual(Value a, Value b) {
   }
   switch (a.kind()) {
     case Kind::kUndefined:
-    case Kind::kNull:
-      return true;
-    case Kind::kBool:
-      return a.boolean() == b.boolean();
-    case Kind::kNumber:
-      return NumbersEqual(a, b);
-    case Kind::kString:
-      return a.string() == b.string();
-    case Kind::kArray:
-      return ElementsEqual(a, b);
-    case Kind::kObject:
-      return ObjectsEqual(a, b);
+    case Kind::kNull: return true;
+    case Kind::kBool: return a.boolean() == b.boolean();
+    case Kind::kNumber: return NumbersEqual(a, b);
+    case Kind::kString: return a.string() == b.string();
+    case Kind::kArray: return ElementsEqual(a, b);
+    case Kind::kObject: return ObjectsEqual(a, b);
   }
   return false;
 }

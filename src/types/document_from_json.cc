@@ -412,19 +412,11 @@ bool JsonReader::ReadValue(ondemand::value& value, size_t type_at, int depth) {
   }
   switch (type) {
     case ondemand::json_type::object:
-    case ondemand::json_type::array:
-      return ReadContainer(value, type, type_at, depth + 1);
-    case ondemand::json_type::string:
-      SetType(type_at, BsonType::kString);
-      return ReadString(value);
-    case ondemand::json_type::number:
-      return ReadNumber(value, type_at);
-    case ondemand::json_type::boolean:
-      SetType(type_at, BsonType::kBool);
-      return ReadBool(value);
-    case ondemand::json_type::null:
-      SetType(type_at, BsonType::kNull);
-      return ReadNull(value);
+    case ondemand::json_type::array: return ReadContainer(value, type, type_at, depth + 1);
+    case ondemand::json_type::string: SetType(type_at, BsonType::kString); return ReadString(value);
+    case ondemand::json_type::number: return ReadNumber(value, type_at);
+    case ondemand::json_type::boolean: SetType(type_at, BsonType::kBool); return ReadBool(value);
+    case ondemand::json_type::null: SetType(type_at, BsonType::kNull); return ReadNull(value);
   }
   return Fail(simdjson::TAPE_ERROR);
 }

@@ -224,18 +224,12 @@ void JsonWriter::WriteElements(std::string_view bson) {
 
 void JsonWriter::WritePayload(BsonType type, std::string_view payload) {
   switch (type) {
-    case BsonType::kString:
-      return WriteString(payload.substr(4, payload.size() - 5));
-    case BsonType::kInt32:
-      return WriteInteger(LoadLittle<int32_t>(payload.data()));
-    case BsonType::kInt64:
-      return WriteInteger(LoadLittle<int64_t>(payload.data()));
-    case BsonType::kDouble:
-      return WriteDouble(LoadLittle<double>(payload.data()));
-    case BsonType::kBool:
-      return payload[0] != 0 ? Put("true") : Put("false");
-    case BsonType::kNull:
-      return Put("null");
+    case BsonType::kString: return WriteString(payload.substr(4, payload.size() - 5));
+    case BsonType::kInt32: return WriteInteger(LoadLittle<int32_t>(payload.data()));
+    case BsonType::kInt64: return WriteInteger(LoadLittle<int64_t>(payload.data()));
+    case BsonType::kDouble: return WriteDouble(LoadLittle<double>(payload.data()));
+    case BsonType::kBool: return payload[0] != 0 ? Put("true") : Put("false");
+    case BsonType::kNull: return Put("null");
     case BsonType::kObject:
       Put('{');
       WriteMembers(payload);
@@ -244,15 +238,13 @@ void JsonWriter::WritePayload(BsonType type, std::string_view payload) {
       Put('[');
       WriteElements(payload);
       return Put(']');
-    default:
-      return WriteExtended(type, payload);
+    default: return WriteExtended(type, payload);
   }
 }
 
 void JsonWriter::WriteExtended(BsonType type, std::string_view payload) {
   switch (type) {
-    case BsonType::kBinary:
-      return WriteBinary(payload);
+    case BsonType::kBinary: return WriteBinary(payload);
     case BsonType::kObjectId: {
       char hex[25];
       bson_oid_t oid;
@@ -278,12 +270,9 @@ void JsonWriter::WriteExtended(BsonType type, std::string_view payload) {
       Put(R"(,"i":)");
       WriteInteger(LoadLittle<uint32_t>(payload.data()));
       return Put("}}");
-    case BsonType::kDecimal128:
-      return WriteDecimal(payload);
-    case BsonType::kMinKey:
-      return Put(R"({"$minKey":1})");
-    default:
-      return Put(R"({"$maxKey":1})");
+    case BsonType::kDecimal128: return WriteDecimal(payload);
+    case BsonType::kMinKey: return Put(R"({"$minKey":1})");
+    default: return Put(R"({"$maxKey":1})");
   }
 }
 
@@ -307,16 +296,12 @@ void JsonWriter::WriteDecimal(std::string_view payload) {
 
 void JsonWriter::WriteValue(Value value) {
   switch (value.kind()) {
-    case Kind::kUndefined:
-      return;
-    case Kind::kNull:
-      return Put("null");
-    case Kind::kBool:
-      return value.boolean() ? Put("true") : Put("false");
+    case Kind::kUndefined: return;
+    case Kind::kNull: return Put("null");
+    case Kind::kBool: return value.boolean() ? Put("true") : Put("false");
     case Kind::kNumber:
       return value.is_integer() ? WriteInteger(value.integer()) : WriteDouble(value.number());
-    case Kind::kString:
-      return WriteString(value.string());
+    case Kind::kString: return WriteString(value.string());
     case Kind::kArray:
     case Kind::kObject: {
       std::string_view bytes = value.is_extended() ? value.extended() : value.bson();

@@ -19,18 +19,12 @@ constexpr char kStringMarker = 0x08;
 
 char Marker(KeyComponent::Kind kind) {
   switch (kind) {
-    case KeyComponent::Kind::kUndefined:
-      return 0x00;
-    case KeyComponent::Kind::kNull:
-      return 0x01;
-    case KeyComponent::Kind::kFalse:
-      return 0x02;
-    case KeyComponent::Kind::kTrue:
-      return 0x03;
-    case KeyComponent::Kind::kNumber:
-      return kNumberMarker;
-    case KeyComponent::Kind::kString:
-      return kStringMarker;
+    case KeyComponent::Kind::kUndefined: return 0x00;
+    case KeyComponent::Kind::kNull: return 0x01;
+    case KeyComponent::Kind::kFalse: return 0x02;
+    case KeyComponent::Kind::kTrue: return 0x03;
+    case KeyComponent::Kind::kNumber: return kNumberMarker;
+    case KeyComponent::Kind::kString: return kStringMarker;
   }
   return 0x00;
 }

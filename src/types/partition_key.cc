@@ -52,18 +52,12 @@ namespace {
 
 KeyComponent DecodeComponent(Decoder& decoder) {
   switch (static_cast<KeyComponent::Kind>(decoder.U8())) {
-    case KeyComponent::Kind::kUndefined:
-      return {};
-    case KeyComponent::Kind::kNull:
-      return KeyComponent::Null();
-    case KeyComponent::Kind::kFalse:
-      return KeyComponent::Bool(false);
-    case KeyComponent::Kind::kTrue:
-      return KeyComponent::Bool(true);
-    case KeyComponent::Kind::kNumber:
-      return KeyComponent::Number(decoder.Double());
-    case KeyComponent::Kind::kString:
-      return KeyComponent::String(std::string(decoder.Bytes()));
+    case KeyComponent::Kind::kUndefined: return {};
+    case KeyComponent::Kind::kNull: return KeyComponent::Null();
+    case KeyComponent::Kind::kFalse: return KeyComponent::Bool(false);
+    case KeyComponent::Kind::kTrue: return KeyComponent::Bool(true);
+    case KeyComponent::Kind::kNumber: return KeyComponent::Number(decoder.Double());
+    case KeyComponent::Kind::kString: return KeyComponent::String(std::string(decoder.Bytes()));
   }
   decoder.Fail();
   return {};
@@ -228,18 +222,10 @@ Result<PartitionKey> ExtractPartitionKey(const std::vector<std::vector<std::stri
   for (const std::vector<std::string>& path : paths) {
     Value value = Find(path, item);
     switch (value.kind()) {
-      case Kind::kUndefined:
-        key.components.emplace_back();
-        break;
-      case Kind::kNull:
-        key.components.push_back(KeyComponent::Null());
-        break;
-      case Kind::kBool:
-        key.components.push_back(KeyComponent::Bool(value.boolean()));
-        break;
-      case Kind::kNumber:
-        key.components.push_back(KeyComponent::Number(value.number()));
-        break;
+      case Kind::kUndefined: key.components.emplace_back(); break;
+      case Kind::kNull: key.components.push_back(KeyComponent::Null()); break;
+      case Kind::kBool: key.components.push_back(KeyComponent::Bool(value.boolean())); break;
+      case Kind::kNumber: key.components.push_back(KeyComponent::Number(value.number())); break;
       case Kind::kString:
         key.components.push_back(KeyComponent::String(std::string(value.string())));
         break;

@@ -285,24 +285,12 @@ std::string PartitionKey::ToJson() const {
       out.push_back(',');
     }
     switch (component.kind()) {
-      case KeyComponent::Kind::kUndefined:
-        out += "{}";
-        break;
-      case KeyComponent::Kind::kNull:
-        out += "null";
-        break;
-      case KeyComponent::Kind::kFalse:
-        out += "false";
-        break;
-      case KeyComponent::Kind::kTrue:
-        out += "true";
-        break;
-      case KeyComponent::Kind::kNumber:
-        AppendNumber(component.number(), out);
-        break;
-      case KeyComponent::Kind::kString:
-        AppendString(component.string(), out);
-        break;
+      case KeyComponent::Kind::kUndefined: out += "{}"; break;
+      case KeyComponent::Kind::kNull: out += "null"; break;
+      case KeyComponent::Kind::kFalse: out += "false"; break;
+      case KeyComponent::Kind::kTrue: out += "true"; break;
+      case KeyComponent::Kind::kNumber: AppendNumber(component.number(), out); break;
+      case KeyComponent::Kind::kString: AppendString(component.string(), out); break;
     }
   }
   return out + "]";

@@ -1,5 +1,6 @@
 // Prints failures in full, the rest in one line a file, and the totals in the form that ./dev test reads.
 import { relative } from "node:path";
+import { inspect } from "node:util";
 
 export default async function* report(events) {
   const files = new Map();
@@ -26,7 +27,9 @@ export default async function* report(events) {
       file.tests += 1;
       file.failed += 1;
       const error = data.details.error?.cause ?? data.details.error;
-      yield `FAILED ${name}: ${data.name}\n${indent(error?.stack ?? String(error?.message ?? error))}\n`;
+      const text = describe(error);
+      yield `FAILED ${name}: ${data.name}\n${text === file.last ? "    as the one before" : indent(text)}\n`;
+      file.last = text;
     }
   }
   for (const [name, file] of files) {
@@ -34,6 +37,13 @@ export default async function* report(events) {
   }
   if (skipped > 0) yield `${skipped} SKIPPED\n`;
   yield `${passed} passed, ${failed} failed\n`;
+}
+
+// The message, and the places in the tests where it came from.
+function describe(error) {
+  if (typeof error?.stack !== "string") return inspect(error);
+  const lines = error.stack.split("\n");
+  return lines.filter((line) => !/^ +at .*(node:|node_modules)/.test(line)).join("\n");
 }
 
 const indent = (text) => text.replace(/^/gm, "    ");

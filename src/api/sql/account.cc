@@ -20,7 +20,8 @@ runtime::Task<> ReadAccount(Call& call) {
   std::string endpoint = call.options().endpoint;
   if (endpoint.empty()) {
     std::string_view host = call.Header("host");
-    endpoint = (call.request.secure ? "https://" : "http://") + std::string(host.empty() ? "localhost" : host) + "/";
+    endpoint = (call.request.secure ? "https://" : "http://") +
+               std::string(host.empty() ? "localhost" : host) + "/";
   }
   std::string location = "{\"name\":\"Local\"";
   AppendText("databaseAccountEndpoint", endpoint, location);
@@ -33,7 +34,9 @@ runtime::Task<> ReadAccount(Call& call) {
   out += ",\"media\":\"//media/\",\"addresses\":\"//addresses/\",\"_dbs\":\"//dbs/\"";
   out += ",\"writableLocations\":[" + location + "],\"readableLocations\":[" + location + "]";
   out += ",\"enableMultipleWriteLocations\":false,\"enablePerPartitionFailoverBehavior\":false";
-  out += ",\"userReplicationPolicy\":{\"asyncReplication\":false,\"minReplicaSetSize\":3,\"maxReplicasetSize\":4}";
+  out +=
+      ",\"userReplicationPolicy\":{\"asyncReplication\":false,\"minReplicaSetSize\":3,"
+      "\"maxReplicasetSize\":4}";
   out += ",\"userConsistencyPolicy\":{\"defaultConsistencyLevel\":\"" +
          std::string(ConsistencyName(call.options().consistency)) +
          "\",\"maxStalenessPrefix\":100,\"maxIntervalInSeconds\":5}";

@@ -18,7 +18,8 @@ void AppendLower(std::string_view text, std::string& out) {
 }
 
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return Lower(x) == Lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return Lower(x) == Lower(y); });
 }
 
 // A number of exactly these digits; -1 if it is none.
@@ -75,7 +76,8 @@ bool PercentDecode(std::string_view text, std::string* out) {
 std::optional<int64_t> ParseHttpDate(std::string_view text) {
   // Tue, 01 Nov 1994 08:12:31 GMT
   static constexpr std::string_view kMonths = "janfebmaraprmayjunjulaugsepoctnovdec";
-  if (text.size() != 29 || !EqualsIgnoringCase(text.substr(26), "GMT") || text[3] != ',' || text[4] != ' ') {
+  if (text.size() != 29 || !EqualsIgnoringCase(text.substr(26), "GMT") || text[3] != ',' ||
+      text[4] != ' ') {
     return std::nullopt;
   }
   std::string month;
@@ -88,8 +90,9 @@ std::optional<int64_t> ParseHttpDate(std::string_view text) {
   date.tm_hour = Digits(text.substr(17, 2));
   date.tm_min = Digits(text.substr(20, 2));
   date.tm_sec = Digits(text.substr(23, 2));
-  if (at == std::string_view::npos || at % 3 != 0 || date.tm_mday < 1 || date.tm_mday > 31 || year < 1970 ||
-      date.tm_hour < 0 || date.tm_hour > 23 || date.tm_min < 0 || date.tm_min > 59 || date.tm_sec < 0) {
+  if (at == std::string_view::npos || at % 3 != 0 || date.tm_mday < 1 || date.tm_mday > 31 ||
+      year < 1970 || date.tm_hour < 0 || date.tm_hour > 23 || date.tm_min < 0 || date.tm_min > 59 ||
+      date.tm_sec < 0) {
     return std::nullopt;
   }
   date.tm_year = year - 1900;
@@ -117,10 +120,12 @@ SignedResource ResourceOfPath(const std::string* segments, size_t count, std::st
   return {.type = segments[count - 1], .link = std::string(link.substr(0, cut == 0 ? 0 : cut - 1))};
 }
 
-Status CheckSignature(const SignedRequest& request, const model::AccountKeys& keys, bool write, WallTime now) {
+Status CheckSignature(const SignedRequest& request, const model::AccountKeys& keys, bool write,
+                      WallTime now) {
   if (request.authorization.empty()) {
-    return Status(Code::kUnauthenticated, "Required Header authorization is missing. Ensure a valid Authorization "
-                                          "token is passed.");
+    return Status(Code::kUnauthenticated,
+                  "Required Header authorization is missing. Ensure a valid Authorization "
+                  "token is passed.");
   }
   std::string token;
   if (!PercentDecode(request.authorization, &token)) {
@@ -132,13 +137,16 @@ Status CheckSignature(const SignedRequest& request, const model::AccountKeys& ke
                                            "' is not supported yet; use an account key.");
   }
   std::string signature;
-  if (type != "master" || Field(token, "ver") != "1.0" || !FromBase64(Field(token, "sig"), &signature)) {
-    return Status(Code::kUnauthenticated, "The authorization token is not of the form "
-                                          "type=master&ver=1.0&sig=<signature>.");
+  if (type != "master" || Field(token, "ver") != "1.0" ||
+      !FromBase64(Field(token, "sig"), &signature)) {
+    return Status(Code::kUnauthenticated,
+                  "The authorization token is not of the form "
+                  "type=master&ver=1.0&sig=<signature>.");
   }
   std::optional<int64_t> seconds = ParseHttpDate(request.date);
   if (!seconds) {
-    return Status(Code::kUnauthenticated, "The x-ms-date header is missing or not an RFC 1123 date.");
+    return Status(Code::kUnauthenticated,
+                  "The x-ms-date header is missing or not an RFC 1123 date.");
   }
   std::string text;
   text.reserve(request.link.size() + 80);
@@ -151,12 +159,15 @@ Status CheckSignature(const SignedRequest& request, const model::AccountKeys& ke
   AppendLower(request.date, text);
   text += "\n\n";
   for (size_t i = 0; i < model::kKeyCount; ++i) {
-    if (keys.keys[i].empty() || !net::EqualInConstantTime(net::HmacSha256(keys.keys[i], text), signature)) {
+    if (keys.keys[i].empty() ||
+        !net::EqualInConstantTime(net::HmacSha256(keys.keys[i], text), signature)) {
       continue;
     }
-    if (std::abs(now.seconds() - *seconds) > std::chrono::duration_cast<std::chrono::seconds>(kDateWindow).count()) {
-      return Status(Code::kForbidden, "The authorization token is not valid at the current time. Please create "
-                                      "another token and retry.");
+    if (std::abs(now.seconds() - *seconds) >
+        std::chrono::duration_cast<std::chrono::seconds>(kDateWindow).count()) {
+      return Status(Code::kForbidden,
+                    "The authorization token is not valid at the current time. Please create "
+                    "another token and retry.");
     }
     if (write && !IsWriteKey(i)) {
       return Status(Code::kForbidden, "The key that signed this request may only read.");
@@ -164,7 +175,8 @@ Status CheckSignature(const SignedRequest& request, const model::AccountKeys& ke
     return Status::Ok();
   }
   return Status(Code::kUnauthenticated,
-                "The input authorization token can't serve the request. Please check that the expected payload is "
+                "The input authorization token can't serve the request. Please check that the "
+                "expected payload is "
                 "built as per the protocol, and check the key being used.");
 }
 

@@ -21,8 +21,10 @@ struct SignedRequest {
 
 inline constexpr Duration kDateWindow = std::chrono::minutes(15);
 
-// kUnauthenticated, or kForbidden if the date is too far from `now` or a read-only key asks to write.
-Status CheckSignature(const SignedRequest& request, const model::AccountKeys& keys, bool write, WallTime now);
+// kUnauthenticated, or kForbidden if the date is too far from `now` or a read-only key asks to
+// write.
+Status CheckSignature(const SignedRequest& request, const model::AccountKeys& keys, bool write,
+                      WallTime now);
 
 // Seconds since 1970 of an RFC 1123 date (`Tue, 01 Nov 1994 08:12:31 GMT`, any case).
 std::optional<int64_t> ParseHttpDate(std::string_view text);

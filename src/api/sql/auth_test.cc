@@ -19,8 +19,9 @@ std::string Key(std::string_view base64) {
 
 model::AccountKeys Keys() {
   model::AccountKeys keys;
-  keys.keys = {Key("dsZQi3KtZmCv1ljt3VNWNm7sQUF1y5rJfC6kv5JiwvW0EndXdDku/dkKBp8/ufDToSxLzR4y+O/0H/t4bQtVNw=="), "second",
-               "reader", ""};
+  keys.keys = {Key("dsZQi3KtZmCv1ljt3VNWNm7sQUF1y5rJfC6kv5JiwvW0EndXdDku/dkKBp8/ufDToSxLzR4y+O/0H/"
+                   "t4bQtVNw=="),
+               "second", "reader", ""};
   return keys;
 }
 
@@ -37,17 +38,24 @@ WallTime At(int64_t seconds) { return {seconds * 1'000'000}; }
 // The example of the REST reference.
 TEST(AuthTest, TheSignatureOfTheReferenceIsAccepted) {
   std::string token = Encoded("c09PEVJrgp2uQRkr934kFbTqhByc7TVr3OHyqlu+c+c=");
-  SignedRequest request{.method = "GET", .type = "dbs", .link = "dbs/ToDoList", .date = kDate, .authorization = token};
+  SignedRequest request{.method = "GET",
+                        .type = "dbs",
+                        .link = "dbs/ToDoList",
+                        .date = kDate,
+                        .authorization = token};
   EXPECT_TRUE(CheckSignature(request, Keys(), true, At(kDateSeconds)).ok());
   request.link = "dbs/todolist";
   EXPECT_EQ(CheckSignature(request, Keys(), true, At(kDateSeconds)).code(), Code::kUnauthenticated);
 }
 
-std::string Sign(std::string_view key, std::string_view text) { return Encoded(ToBase64(net::HmacSha256(key, text))); }
+std::string Sign(std::string_view key, std::string_view text) {
+  return Encoded(ToBase64(net::HmacSha256(key, text)));
+}
 
 TEST(AuthTest, AReadOnlyKeyMayOnlyRead) {
   std::string token = Sign("reader", "get\ndbs\ndbs/d\nthu, 27 apr 2017 00:51:12 gmt\n\n");
-  SignedRequest request{.method = "GET", .type = "dbs", .link = "dbs/d", .date = kDate, .authorization = token};
+  SignedRequest request{
+      .method = "GET", .type = "dbs", .link = "dbs/d", .date = kDate, .authorization = token};
   EXPECT_TRUE(CheckSignature(request, Keys(), false, At(kDateSeconds)).ok());
   EXPECT_EQ(CheckSignature(request, Keys(), true, At(kDateSeconds)).code(), Code::kForbidden);
 }
@@ -61,16 +69,20 @@ TEST(AuthTest, ADateOutsideTheWindowIsForbidden) {
 }
 
 TEST(AuthTest, WithoutOrWithMalformedCredentialsNobodyComesIn) {
-  for (std::string_view header : {"", "type%3dmaster", "%zz", "type%3dmaster%26ver%3d2.0%26sig%3dAAAA", "sig%3d%3d"}) {
+  for (std::string_view header :
+       {"", "type%3dmaster", "%zz", "type%3dmaster%26ver%3d2.0%26sig%3dAAAA", "sig%3d%3d"}) {
     SignedRequest request{.method = "GET", .date = kDate, .authorization = header};
-    EXPECT_EQ(CheckSignature(request, Keys(), false, At(kDateSeconds)).code(), Code::kUnauthenticated) << header;
+    EXPECT_EQ(CheckSignature(request, Keys(), false, At(kDateSeconds)).code(),
+              Code::kUnauthenticated)
+        << header;
   }
 }
 
 TEST(AuthTest, AnEmptyKeyOpensNothing) {
   std::string token = Sign("", "get\n\n\nthu, 27 apr 2017 00:51:12 gmt\n\n");
   SignedRequest request{.method = "GET", .date = kDate, .authorization = token};
-  EXPECT_EQ(CheckSignature(request, Keys(), false, At(kDateSeconds)).code(), Code::kUnauthenticated);
+  EXPECT_EQ(CheckSignature(request, Keys(), false, At(kDateSeconds)).code(),
+            Code::kUnauthenticated);
 }
 
 TEST(AuthTest, TypeAndLinkFollowThePath) {

@@ -1,5 +1,5 @@
-// Many operations in one request: a transactional batch (one logical partition, all or nothing) and bulk (one
-// physical partition, each for itself).
+// Many operations in one request: a transactional batch (one logical partition, all or nothing) and
+// bulk (one physical partition, each for itself).
 #include "api/sql/call.h"
 #include "api/sql/errors.h"
 #include "runtime/when_all.h"
@@ -44,7 +44,8 @@ struct Incoming {
 };
 
 // One operation of the body. `batch_key` is the key of a transactional batch, null for bulk.
-Result<Incoming> ReadStep(const Call& call, const Container& container, Value operation, const ItemAddress* batch_key) {
+Result<Incoming> ReadStep(const Call& call, const Container& container, Value operation,
+                          const ItemAddress* batch_key) {
   std::optional<StepKind> kind = KindOf(TextOf(operation, "operationType"));
   if (!kind) {
     return Error(Code::kInvalidArgument, "The operationType of a batch operation is unknown.");
@@ -60,13 +61,16 @@ Result<Incoming> ReadStep(const Call& call, const Container& container, Value op
     named = batch_key->key;
   }
   Value body = types::Member(operation, "resourceBody");
-  bool has_item = *kind == StepKind::kCreate || *kind == StepKind::kUpsert || *kind == StepKind::kReplace;
+  bool has_item =
+      *kind == StepKind::kCreate || *kind == StepKind::kUpsert || *kind == StepKind::kReplace;
   if (has_item) {
     if (body.kind() != Kind::kObject) {
-      return Error(Code::kInvalidArgument, "The resourceBody of a batch operation must be an object.");
+      return Error(Code::kInvalidArgument,
+                   "The resourceBody of a batch operation must be an object.");
     }
-    ORRERY_TRY(model::CheckedItem item, model::CheckItem(container, types::Document::Trusted(std::string(body.bson())),
-                                                         *kind == StepKind::kReplace ? nullptr : &call.random()));
+    ORRERY_TRY(model::CheckedItem item,
+               model::CheckItem(container, types::Document::Trusted(std::string(body.bson())),
+                                *kind == StepKind::kReplace ? nullptr : &call.random()));
     ORRERY_TRY(incoming.address, model::AddressOf(container, item.key));
     if (!incoming.step.id.empty() && incoming.step.id != item.id) {
       return Error(Code::kInvalidArgument, "The id of an item cannot be changed.");
@@ -76,13 +80,15 @@ Result<Incoming> ReadStep(const Call& call, const Container& container, Value op
     if (named) {
       ORRERY_TRY(ItemAddress expected, model::AddressOf(container, *named));
       if (expected.key != incoming.address.key) {
-        return Error(Code::kKeyMismatch,
-                     "PartitionKey extracted from document doesn't match the one specified in the header.");
+        return Error(
+            Code::kKeyMismatch,
+            "PartitionKey extracted from document doesn't match the one specified in the header.");
       }
     }
   } else {
     if (!named) {
-      return Error(Code::kInvalidArgument, "A batch operation without an item needs a partition key.");
+      return Error(Code::kInvalidArgument,
+                   "A batch operation without an item needs a partition key.");
     }
     ORRERY_TRY(incoming.address, model::AddressOf(container, *named));
     ORRERY_TRY_STATUS(model::CheckItemId(incoming.step.id));
@@ -91,7 +97,8 @@ Result<Incoming> ReadStep(const Call& call, const Container& container, Value op
     }
   }
   if (batch_key != nullptr && incoming.address.key != batch_key->key) {
-    return Error(Code::kKeyMismatch, "All operations of a transactional batch must have its partition key.");
+    return Error(Code::kKeyMismatch,
+                 "All operations of a transactional batch must have its partition key.");
   }
   return incoming;
 }
@@ -109,8 +116,8 @@ int HttpOf(const StepResult& result, StepKind kind) {
   return result.created ? 201 : 200;
 }
 
-void AppendResult(const Container& container, StepKind kind, const StepResult& result, bool with_body,
-                  std::string& out) {
+void AppendResult(const Container& container, StepKind kind, const StepResult& result,
+                  bool with_body, std::string& out) {
   SqlError error = ToSqlError(result.status);
   out += "{\"statusCode\":" + std::to_string(HttpOf(result, kind));
   if (!result.undone && error.substatus != 0) {
@@ -134,7 +141,6 @@ void AppendResult(const Container& container, StepKind kind, const StepResult& r
 
 bool WantsBody(const Call& call) { return call.Header("prefer") != "return=minimal"; }
 
-
 void AnswerSteps(Call& call, const Container& container, const std::vector<StepKind>& kinds,
                  const std::vector<StepResult>& results, int status) {
   std::string& out = call.reply.body;
@@ -157,8 +163,9 @@ Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Va
   Result<types::PartitionKey> key = types::PartitionKey::FromJson(header);
   Result<ItemAddress> address = key ? model::AddressOf(*container, *key) : Error(key.error());
   if (header.empty() || !address) {
-    call.Fail(header.empty() ? Status(Code::kInvalidArgument, "A transactional batch needs a partition key.")
-                             : address.error());
+    call.Fail(header.empty()
+                  ? Status(Code::kInvalidArgument, "A transactional batch needs a partition key.")
+                  : address.error());
     co_return;
   }
   bool valid = true;
@@ -186,7 +193,8 @@ Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Va
   Result<std::vector<StepResult>> results = model::DecodeStepResults(reply.body);
   if (!results || results->size() != kinds.size()) {
     // Throttled, unavailable: nothing was tried.
-    call.Fail(reply.status.ok() ? Status(Code::kInternal, "the partition answered another request") : reply.status);
+    call.Fail(reply.status.ok() ? Status(Code::kInternal, "the partition answered another request")
+                                : reply.status);
     co_return;
   }
   AnswerSteps(call, *container, kinds, *results, reply.status.ok() ? 200 : 207);
@@ -233,11 +241,13 @@ Task<> RunBulk(Call& call, std::shared_ptr<const Container> container, Value ope
     results[places[i]] = std::move(done[i]);
   }
   call.AddPartitionHeaders(total);
-  bool all_ok = std::all_of(results.begin(), results.end(), [](const StepResult& r) { return r.status.ok(); });
+  bool all_ok = std::all_of(results.begin(), results.end(),
+                            [](const StepResult& r) { return r.status.ok(); });
   AnswerSteps(call, *container, kinds, results, all_ok ? 200 : 207);
 }
 
-// Bulk names a physical partition: one that was split or merged since must be looked up again by the client.
+// Bulk names a physical partition: one that was split or merged since must be looked up again by
+// the client.
 Status CheckRange(const Call& call, const Container& container) {
   std::string_view id = call.Header("x-ms-documentdb-partitionkeyrangeid");
   if (id.empty()) {
@@ -273,7 +283,8 @@ Task<> RunBatch(Call& call, std::shared_ptr<const Container> container) {
   }
   if (count == 0 || count > model::kBatchStepsMax) {
     call.Fail(Status(Code::kInvalidArgument, "Batch request must be an array of 1 to " +
-                                                 std::to_string(model::kBatchStepsMax) + " operations."));
+                                                 std::to_string(model::kBatchStepsMax) +
+                                                 " operations."));
     co_return;
   }
   if (atomic) {

@@ -19,7 +19,8 @@ Result<std::shared_ptr<const model::Container>> Call::FindContainer() const {
   if (view->FindDatabase(database()) == nullptr || segment_count > 4) {
     return Error(Code::kOwnerNotFound, "Owner resource does not exist");
   }
-  return Error(Code::kNotFound, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+  return Error(Code::kNotFound,
+               "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
 }
 
 void Call::Fail(const Status& status) {
@@ -42,9 +43,11 @@ void Call::Fail(const Status& status) {
   std::string errors = "{\"Errors\":[";
   types::AppendJsonString(status.message(), errors);
   errors += "]}";
-  AppendText("message", "Message: " + (status.message().starts_with("{\"errors\"") ? status.message() : errors) +
-                            "\r\nActivityId: " + activity_id + ", Request URI: /" + link,
-             reply.body);
+  AppendText(
+      "message",
+      "Message: " + (status.message().starts_with("{\"errors\"") ? status.message() : errors) +
+          "\r\nActivityId: " + activity_id + ", Request URI: /" + link,
+      reply.body);
   reply.body += '}';
 }
 
@@ -65,15 +68,17 @@ void Call::AddContainerHeaders(const model::Container& container) {
 }
 
 Result<Consistency> ParseConsistency(std::string_view name) {
-  for (Consistency level : {Consistency::kStrong, Consistency::kBoundedStaleness, Consistency::kSession,
-                            Consistency::kConsistentPrefix, Consistency::kEventual}) {
+  for (Consistency level :
+       {Consistency::kStrong, Consistency::kBoundedStaleness, Consistency::kSession,
+        Consistency::kConsistentPrefix, Consistency::kEventual}) {
     if (ConsistencyName(level) == name) {
       return level;
     }
   }
-  return Error(Code::kInvalidArgument, "The consistency level '" + std::string(name) +
-                                           "' is not one of Strong, BoundedStaleness, Session, ConsistentPrefix, "
-                                           "Eventual.");
+  return Error(Code::kInvalidArgument,
+               "The consistency level '" + std::string(name) +
+                   "' is not one of Strong, BoundedStaleness, Session, ConsistentPrefix, "
+                   "Eventual.");
 }
 
 std::string_view ConsistencyName(Consistency level) {
@@ -92,9 +97,10 @@ Result<partition::ReadPrice> Call::ReadPrice() const {
   if (std::string_view asked = Header("x-ms-consistency-level"); !asked.empty()) {
     ORRERY_TRY(Consistency wanted, ParseConsistency(asked));
     if (wanted < level) {
-      return Error(Code::kInvalidArgument, "ConsistencyLevel " + std::string(asked) +
-                                               " specified in the request is stronger than the account's " +
-                                               std::string(ConsistencyName(level)) + ".");
+      return Error(Code::kInvalidArgument,
+                   "ConsistencyLevel " + std::string(asked) +
+                       " specified in the request is stronger than the account's " +
+                       std::string(ConsistencyName(level)) + ".");
     }
     level = wanted;
   }
@@ -123,7 +129,8 @@ Result<uint64_t> ParseThroughput(std::string_view text) {
   uint64_t value = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return Error(Code::kInvalidArgument, "The throughput '" + std::string(text) + "' is not a whole number.");
+    return Error(Code::kInvalidArgument,
+                 "The throughput '" + std::string(text) + "' is not a whole number.");
   }
   return value;
 }
@@ -135,11 +142,13 @@ Result<model::ThroughputRequest> Call::Throughput() const {
   if (std::string_view manual = Header("x-ms-offer-throughput"); !manual.empty()) {
     ORRERY_TRY(throughput.manual, ParseThroughput(manual));
   }
-  if (std::string_view settings = Header("x-ms-cosmos-offer-autopilot-settings"); !settings.empty()) {
+  if (std::string_view settings = Header("x-ms-cosmos-offer-autopilot-settings");
+      !settings.empty()) {
     ORRERY_TRY(types::Document parsed, types::Document::FromJson(settings));
     types::Value most = parsed.Get("maxThroughput");
     if (most.kind() != types::Kind::kNumber || !most.is_integer() || most.integer() < 0) {
-      return Error(Code::kInvalidArgument, "The autoscale settings must hold a whole number maxThroughput.");
+      return Error(Code::kInvalidArgument,
+                   "The autoscale settings must hold a whole number maxThroughput.");
     }
     throughput.autoscale_max = static_cast<uint64_t>(most.integer());
   }

@@ -59,7 +59,8 @@ struct Call {
   void AddContainerHeaders(const model::Container& container);
 
   // Request headers that data operations share -------------------------------------------------
-  // Whether reads are priced as of two replicas. kInvalidArgument: unknown, or stronger than the account's.
+  // Whether reads are priced as of two replicas. kInvalidArgument: unknown, or stronger than the
+  // account's.
   Result<partition::ReadPrice> ReadPrice() const;
   // What the client has seen of this partition; 0 if it sent no token for it.
   Result<Lsn> SessionOf(const partition::PartitionRange& range) const;
@@ -68,32 +69,33 @@ struct Call {
 
 // Each in the file named after it.
 using Handler = runtime::Task<> (*)(Call&);
-runtime::Task<> ReadAccount(Call& call);        // account.cc
-runtime::Task<> CreateDatabase(Call& call);     // databases.cc
+runtime::Task<> ReadAccount(Call& call);     // account.cc
+runtime::Task<> CreateDatabase(Call& call);  // databases.cc
 runtime::Task<> ListDatabases(Call& call);
 runtime::Task<> ReadDatabase(Call& call);
 runtime::Task<> DeleteDatabase(Call& call);
-runtime::Task<> CreateContainer(Call& call);    // containers.cc
+runtime::Task<> CreateContainer(Call& call);  // containers.cc
 runtime::Task<> ListContainers(Call& call);
 runtime::Task<> ReadContainer(Call& call);
 runtime::Task<> ReplaceContainer(Call& call);
 runtime::Task<> DeleteContainer(Call& call);
 runtime::Task<> ListPartitionRanges(Call& call);
-runtime::Task<> PostItems(Call& call);          // items.cc; hands over to batch.cc and feed.cc
+runtime::Task<> PostItems(Call& call);  // items.cc; hands over to batch.cc and feed.cc
 runtime::Task<> ReadItem(Call& call);
 runtime::Task<> ReplaceItem(Call& call);
 runtime::Task<> PatchItem(Call& call);
 runtime::Task<> DeleteItem(Call& call);
 runtime::Task<> DeleteLogicalPartition(Call& call);
-runtime::Task<> RunBatch(Call& call, std::shared_ptr<const model::Container> container);  // batch.cc
-runtime::Task<> ListItems(Call& call);          // feed.cc
+runtime::Task<> RunBatch(Call& call,
+                         std::shared_ptr<const model::Container> container);  // batch.cc
+runtime::Task<> ListItems(Call& call);                                        // feed.cc
 runtime::Task<> QueryItems(Call& call, std::shared_ptr<const model::Container> container);
 runtime::Task<> PlanQuery(Call& call, std::shared_ptr<const model::Container> container);
-runtime::Task<> ListOffers(Call& call);         // offers.cc
+runtime::Task<> ListOffers(Call& call);  // offers.cc
 runtime::Task<> QueryOffers(Call& call);
 runtime::Task<> ReadOffer(Call& call);
 runtime::Task<> ReplaceOffer(Call& call);
-runtime::Task<> NotSupported(Call& call);       // operations.cc
+runtime::Task<> NotSupported(Call& call);  // operations.cc
 
 struct Operation {
   std::string_view method;
@@ -103,10 +105,12 @@ struct Operation {
   bool writes = false;    // not with a read-only key
   bool control = false;   // paid from the control plane's budget
 };
-// The row for a request; null if the path is not one of ours, `*known_path` tells if only the method is wrong.
+// The row for a request; null if the path is not one of ours, `*known_path` tells if only the
+// method is wrong.
 const Operation* FindOperation(const Call& call, bool* known_path);
 
-// JSON of resources ---------------------------------------------------------------------------- render.cc
+// JSON of resources ----------------------------------------------------------------------------
+// render.cc
 void AppendDatabase(const model::Database& database, std::string& out);
 void AppendContainer(const model::Container& container, std::string& out);
 void AppendPartitionRange(const model::Container& container, const partition::PartitionRange& range,

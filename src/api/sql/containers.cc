@@ -18,8 +18,9 @@ void AddUsage(Call& call, const model::Container& container) {
     }
   }
   std::string kilobytes = std::to_string((totals.bytes + 1023) / 1024);
-  call.reply.Add("x-ms-resource-quota",
-                 "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;");
+  call.reply.Add(
+      "x-ms-resource-quota",
+      "documentSize=10240;documentsSize=10485760;documentsCount=-1;collectionSize=10485760;");
   call.reply.Add("x-ms-resource-usage", "documentSize=0;documentsSize=" + kilobytes +
                                             ";documentsCount=" + std::to_string(totals.items) +
                                             ";collectionSize=" + kilobytes + ";");
@@ -47,7 +48,8 @@ Task<> CreateContainer(Call& call) {
     call.Fail(!body ? body.error() : throughput.error());
     co_return;
   }
-  auto made = co_await call.catalog().CreateContainer(call.database(), std::move(*body), *throughput);
+  auto made =
+      co_await call.catalog().CreateContainer(call.database(), std::move(*body), *throughput);
   if (!made) {
     call.Fail(made.error());
     co_return;
@@ -98,7 +100,8 @@ Task<> ReplaceContainer(Call& call) {
 }
 
 Task<> DeleteContainer(Call& call) {
-  Status status = co_await call.catalog().DropContainer(call.container_link(), std::string(call.Header("if-match")));
+  Status status = co_await call.catalog().DropContainer(call.container_link(),
+                                                        std::string(call.Header("if-match")));
   if (!status.ok()) {
     call.Fail(status);
     co_return;

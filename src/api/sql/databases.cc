@@ -30,8 +30,9 @@ Task<> CreateDatabase(Call& call) {
   }
   types::Value id = body->Get("id");
   if (id.kind() != types::Kind::kString) {
-    call.Fail(Status(Code::kInvalidArgument,
-                     "The input content is invalid because the required properties - 'id; ' - are missing"));
+    call.Fail(Status(
+        Code::kInvalidArgument,
+        "The input content is invalid because the required properties - 'id; ' - are missing"));
     co_return;
   }
   auto made = co_await call.catalog().CreateDatabase(std::string(id.string()), *throughput);
@@ -54,7 +55,8 @@ Task<> ListDatabases(Call& call) {
 Task<> ReadDatabase(Call& call) {
   auto database = call.catalog().view()->FindDatabase(call.database());
   if (database == nullptr) {
-    call.Fail(Status(Code::kNotFound, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"));
+    call.Fail(Status(Code::kNotFound,
+                     "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found"));
     co_return;
   }
   if (call.Header("if-none-match") == model::EtagText(database->etag, database->time)) {
@@ -65,7 +67,8 @@ Task<> ReadDatabase(Call& call) {
 }
 
 Task<> DeleteDatabase(Call& call) {
-  Status status = co_await call.catalog().DropDatabase(call.database(), std::string(call.Header("if-match")));
+  Status status =
+      co_await call.catalog().DropDatabase(call.database(), std::string(call.Header("if-match")));
   if (!status.ok()) {
     call.Fail(status);
     co_return;

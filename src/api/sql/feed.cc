@@ -46,7 +46,8 @@ Result<uint32_t> PageSize(std::string_view text) {
   uint32_t size = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (error != std::errc() || end != text.data() + text.size()) {
-    return Error(Code::kInvalidArgument, "The x-ms-max-item-count '" + std::string(text) + "' is not a page size.");
+    return Error(Code::kInvalidArgument,
+                 "The x-ms-max-item-count '" + std::string(text) + "' is not a page size.");
   }
   return std::min(size, kPageItemsMost);
 }
@@ -73,8 +74,8 @@ Result<Position> ReadContinuation(std::string_view text, const EpkRange& whole) 
 }
 
 std::string WriteContinuation(const Position& position) {
-  return "[{\"token\":\"" + ToBase64(position.after) + "\",\"range\":{\"min\":\"" + ToHex(position.range.min) +
-         "\",\"max\":\"" + ToHex(position.range.max) + "\"}}]";
+  return "[{\"token\":\"" + ToBase64(position.after) + "\",\"range\":{\"min\":\"" +
+         ToHex(position.range.min) + "\",\"max\":\"" + ToHex(position.range.max) + "\"}}]";
 }
 
 // Which part of the ring the request is about.
@@ -105,7 +106,8 @@ Result<Position> WholeOf(const Call& call, const Container& container, Feed& fee
   }
   std::string min;
   std::string max;
-  if (!FromHex(call.Header("x-ms-start-epk"), &min) || !FromHex(call.Header("x-ms-end-epk"), &max)) {
+  if (!FromHex(call.Header("x-ms-start-epk"), &min) ||
+      !FromHex(call.Header("x-ms-end-epk"), &max)) {
     return Error(Code::kInvalidArgument, "The EPK range of the request is not in hex.");
   }
   whole.range.min = std::max(whole.range.min, min);
@@ -160,7 +162,9 @@ class PageReader {
   void Answer();
 
  private:
-  bool Full() const { return count_ >= feed_.items_max || documents_.size() >= model::kPageBytesMax; }
+  bool Full() const {
+    return count_ >= feed_.items_max || documents_.size() >= model::kPageBytesMax;
+  }
   bool Exhausted() const { return feed_.position.range.min >= feed_.position.range.max; }
   Status Take(const Reply& reply, const partition::PartitionRange& range);
 
@@ -174,7 +178,8 @@ class PageReader {
 };
 
 Task<Status> PageReader::Read() {
-  // Bounded: each turn reads a slice of a partition or leaves one behind, and the deadline ends a page early.
+  // Bounded: each turn reads a slice of a partition or leaves one behind, and the deadline ends a
+  // page early.
   Instant deadline = call_.clock().Now() + std::chrono::seconds(2);
   partition::Ring ring = container_->ring();
   for (int moved = 0; !Full() && !Exhausted() && call_.clock().Now() < deadline;) {

@@ -26,7 +26,8 @@ Result<ItemAddress> AddressFromHeader(const Call& call, const Container& contain
   return model::AddressOf(container, key);
 }
 
-// The body of a create, upsert or replace, and its address, which the header must agree with if it is there.
+// The body of a create, upsert or replace, and its address, which the header must agree with if it
+// is there.
 struct Incoming {
   ItemAddress address;
   ItemStep step;
@@ -35,14 +36,16 @@ struct Incoming {
 Result<Incoming> ReadIncoming(const Call& call, const Container& container, StepKind kind) {
   ORRERY_TRY(types::Document body, types::Document::FromJson(call.request.body));
   ORRERY_TRY(model::CheckedItem item,
-             model::CheckItem(container, std::move(body), kind == StepKind::kReplace ? nullptr : &call.random()));
+             model::CheckItem(container, std::move(body),
+                              kind == StepKind::kReplace ? nullptr : &call.random()));
   Incoming incoming;
   ORRERY_TRY(incoming.address, model::AddressOf(container, item.key));
   if (!call.Header("x-ms-documentdb-partitionkey").empty()) {
     ORRERY_TRY(ItemAddress named, AddressFromHeader(call, container));
     if (named.key != incoming.address.key) {
       return Error(Code::kKeyMismatch,
-                   "PartitionKey extracted from document doesn't match the one specified in the header. Learn more: "
+                   "PartitionKey extracted from document doesn't match the one specified in the "
+                   "header. Learn more: "
                    "https://aka.ms/CosmosDB/sql/errors/wrong-pk-value");
     }
   }
@@ -73,7 +76,8 @@ void AnswerItem(Call& call, const Container& container, std::string_view stored,
   call.Succeed(status);
 }
 
-Task<> WriteOne(Call& call, std::shared_ptr<const Container> container, ItemAddress address, ItemStep step) {
+Task<> WriteOne(Call& call, std::shared_ptr<const Container> container, ItemAddress address,
+                ItemStep step) {
   model::WriteItems write;
   Result<Lsn> session = call.SessionOf(container->map->Find(address.epk));
   if (!session) {
@@ -93,7 +97,8 @@ Task<> WriteOne(Call& call, std::shared_ptr<const Container> container, ItemAddr
   }
   Result<std::vector<model::StepResult>> results = model::DecodeStepResults(reply.body);
   if (!results || results->size() != 1) {
-    call.Fail(results ? Status(Code::kInternal, "the partition answered another request") : results.error());
+    call.Fail(results ? Status(Code::kInternal, "the partition answered another request")
+                      : results.error());
     co_return;
   }
   const model::StepResult& result = results->front();
@@ -187,8 +192,9 @@ Task<> ReplaceItem(Call& call) {
     co_return;
   }
   if (incoming->step.id != call.item()) {
-    call.Fail(Status(Code::kInvalidArgument, "The id of an item cannot be changed: the path says '" + call.item() +
-                                                 "', the body '" + incoming->step.id + "'."));
+    call.Fail(Status(Code::kInvalidArgument,
+                     "The id of an item cannot be changed: the path says '" + call.item() +
+                         "', the body '" + incoming->step.id + "'."));
     co_return;
   }
   co_await WriteOne(call, *found, std::move(incoming->address), std::move(incoming->step));
@@ -229,7 +235,9 @@ Task<> DeleteItem(Call& call) {
     call.Fail(address.error());
     co_return;
   }
-  ItemStep step{.kind = StepKind::kDelete, .id = call.item(), .if_match = std::string(call.Header("if-match"))};
+  ItemStep step{.kind = StepKind::kDelete,
+                .id = call.item(),
+                .if_match = std::string(call.Header("if-match"))};
   co_await WriteOne(call, *found, std::move(*address), std::move(step));
 }
 

@@ -5,12 +5,14 @@
 namespace orrery::api::sql {
 
 bool IsQuery(const Call& call) {
-  return call.Flag("x-ms-documentdb-isquery") || call.Header("content-type").starts_with("application/query+json");
+  return call.Flag("x-ms-documentdb-isquery") ||
+         call.Header("content-type").starts_with("application/query+json");
 }
 
 namespace {
 
-Result<std::vector<std::string>> Filter(std::string_view body, const std::vector<std::string>& resources) {
+Result<std::vector<std::string>> Filter(std::string_view body,
+                                        const std::vector<std::string>& resources) {
   ORRERY_TRY(types::Document request, types::Document::FromJson(body));
   types::Value text = request.Get("query");
   if (text.kind() != types::Kind::kString) {

@@ -1,4 +1,5 @@
-// Lists of resources of the catalog: databases, containers, offers; whole, or those that a query wants.
+// Lists of resources of the catalog: databases, containers, offers; whole, or those that a query
+// wants.
 #pragma once
 
 #include <functional>
@@ -10,8 +11,8 @@
 
 namespace orrery::api::sql {
 
-// Answers with `{"_rid":..., "<envelope>":[...], "_count":n}` of the resources (each a JSON text), filtered by
-// the body if the request is a query. A page holds all: catalogs are small.
+// Answers with `{"_rid":..., "<envelope>":[...], "_count":n}` of the resources (each a JSON text),
+// filtered by the body if the request is a query. A page holds all: catalogs are small.
 void AnswerList(Call& call, std::string_view envelope, std::string_view owner_rid,
                 const std::vector<std::string>& resources);
 

@@ -53,27 +53,31 @@ Result<model::ThroughputRequest> ReadContent(types::Value content) {
   types::Value most = types::Member(settings, "maxThroughput");
   if (settings.kind() == types::Kind::kObject) {
     if (most.kind() != types::Kind::kNumber || !most.is_integer() || most.integer() < 0) {
-      return Error(Code::kInvalidArgument, "The autoscale settings must hold a whole number maxThroughput.");
+      return Error(Code::kInvalidArgument,
+                   "The autoscale settings must hold a whole number maxThroughput.");
     }
     throughput.autoscale_max = static_cast<uint64_t>(most.integer());
     return throughput;
   }
   if (manual.kind() != types::Kind::kNumber || !manual.is_integer() || manual.integer() < 0) {
-    return Error(Code::kInvalidArgument, "The content of an offer must hold a whole number offerThroughput.");
+    return Error(Code::kInvalidArgument,
+                 "The content of an offer must hold a whole number offerThroughput.");
   }
   throughput.manual = static_cast<uint64_t>(manual.integer());
   return throughput;
 }
 
 Status OfferNotFound() {
-  return Status(Code::kNotFound, "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+  return Status(Code::kNotFound,
+                "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
 }
 
 }  // namespace
 
 Task<> ListOffers(Call& call) {
   std::vector<std::string> all;
-  ForEachOffer(*call.catalog().view(), [&](const OfferOwner& owner) { AppendOffer(owner, all.emplace_back()); });
+  ForEachOffer(*call.catalog().view(),
+               [&](const OfferOwner& owner) { AppendOffer(owner, all.emplace_back()); });
   AnswerList(call, "Offers", "", all);
   co_return;
 }
@@ -110,8 +114,8 @@ Task<> ReplaceOffer(Call& call) {
       number = owner.offer.number;
     }
   });
-  Status status = number ? co_await call.catalog().ReplaceOffer(*number, *throughput,
-                                                                std::string(call.Header("if-match")))
+  Status status = number ? co_await call.catalog().ReplaceOffer(
+                               *number, *throughput, std::string(call.Header("if-match")))
                          : OfferNotFound();
   if (!status.ok()) {
     call.Fail(status);

@@ -21,7 +21,8 @@ const Operation kOperations[] = {
     {"GET", "/dbs/{db}/colls/{coll}", ReadContainer, "container_read", false, kControl},
     {"PUT", "/dbs/{db}/colls/{coll}", ReplaceContainer, "container_replace", kWrites, kControl},
     {"DELETE", "/dbs/{db}/colls/{coll}", DeleteContainer, "container_delete", kWrites, kControl},
-    {"GET", "/dbs/{db}/colls/{coll}/pkranges", ListPartitionRanges, "pkranges_list", false, kControl},
+    {"GET", "/dbs/{db}/colls/{coll}/pkranges", ListPartitionRanges, "pkranges_list", false,
+     kControl},
 
     // Create, upsert, batch, bulk, query and query plan: headers tell which.
     {"POST", "/dbs/{db}/colls/{coll}/docs", PostItems, "item_post"},
@@ -30,10 +31,10 @@ const Operation kOperations[] = {
     {"PUT", "/dbs/{db}/colls/{coll}/docs/{id}", ReplaceItem, "item_replace", kWrites},
     {"PATCH", "/dbs/{db}/colls/{coll}/docs/{id}", PatchItem, "item_patch", kWrites},
     {"DELETE", "/dbs/{db}/colls/{coll}/docs/{id}", DeleteItem, "item_delete", kWrites},
-    {"POST", "/dbs/{db}/colls/{coll}/operations/partitionkeydelete", DeleteLogicalPartition, "partition_key_delete",
-     kWrites},
-    {"DELETE", "/dbs/{db}/colls/{coll}/operations/partitionkeydelete", DeleteLogicalPartition, "partition_key_delete",
-     kWrites},
+    {"POST", "/dbs/{db}/colls/{coll}/operations/partitionkeydelete", DeleteLogicalPartition,
+     "partition_key_delete", kWrites},
+    {"DELETE", "/dbs/{db}/colls/{coll}/operations/partitionkeydelete", DeleteLogicalPartition,
+     "partition_key_delete", kWrites},
     {"*", "/dbs/{db}/colls/{coll}/docs/{id}/attachments", NotSupported, "not_supported"},
 
     {"GET", "/offers", ListOffers, "offer_list", false, kControl},
@@ -92,9 +93,11 @@ const Operation* FindOperation(const Call& call, bool* known_path) {
 }
 
 runtime::Task<> NotSupported(Call& call) {
-  call.Fail(Status(Code::kNotSupported, "'" + call.segments[call.segment_count % 2 == 0 ? call.segment_count - 2
-                                                                                       : call.segment_count - 1] +
-                                            "' is not supported yet."));
+  call.Fail(Status(Code::kNotSupported,
+                   "'" +
+                       call.segments[call.segment_count % 2 == 0 ? call.segment_count - 2
+                                                                 : call.segment_count - 1] +
+                       "' is not supported yet."));
   co_return;
 }
 

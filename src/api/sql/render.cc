@@ -13,7 +13,8 @@ void AppendText(std::string_view name, std::string_view text, std::string& out) 
 
 namespace {
 
-void AppendSystem(std::string_view rid, std::string_view self, std::string_view etag, WallTime time, std::string& out) {
+void AppendSystem(std::string_view rid, std::string_view self, std::string_view etag, WallTime time,
+                  std::string& out) {
   AppendText("_rid", rid, out);
   AppendText("_self", self, out);
   AppendText("_etag", etag, out);
@@ -25,30 +26,36 @@ void AppendSystem(std::string_view rid, std::string_view self, std::string_view 
 void AppendDatabase(const model::Database& database, std::string& out) {
   out += "{\"id\":";
   types::AppendJsonString(database.name, out);
-  AppendSystem(database.rid, database.self(), model::EtagText(database.etag, database.time), database.time, out);
+  AppendSystem(database.rid, database.self(), model::EtagText(database.etag, database.time),
+               database.time, out);
   out += ",\"_colls\":\"colls/\",\"_users\":\"users/\"}";
 }
 
 void AppendContainer(const model::Container& container, std::string& out) {
   out += '{';
   types::AppendJsonMembers(container.definition.root(), out);
-  AppendSystem(container.rid, container.self, model::EtagText(container.etag, container.time), container.time, out);
-  out += ",\"_docs\":\"docs/\",\"_sprocs\":\"sprocs/\",\"_triggers\":\"triggers/\",\"_udfs\":\"udfs/\","
-         "\"_conflicts\":\"conflicts/\"}";
+  AppendSystem(container.rid, container.self, model::EtagText(container.etag, container.time),
+               container.time, out);
+  out +=
+      ",\"_docs\":\"docs/\",\"_sprocs\":\"sprocs/\",\"_triggers\":\"triggers/\",\"_udfs\":\"udfs/"
+      "\","
+      "\"_conflicts\":\"conflicts/\"}";
 }
 
-void AppendPartitionRange(const model::Container& container, const partition::PartitionRange& range, std::string& out) {
+void AppendPartitionRange(const model::Container& container, const partition::PartitionRange& range,
+                          std::string& out) {
   std::string rid = types::PartitionRangeRid(container.rid, range.id);
   out += "{\"id\":\"" + range.id.ToString() + "\",\"minInclusive\":\"" + ToHex(range.range.min) +
-         "\",\"maxExclusive\":\"" + ToHex(range.range.max) + "\",\"ridPrefix\":" + range.id.ToString() +
-         ",\"throughputFraction\":" + std::to_string(1.0 / static_cast<double>(container.map->ranges().size())) +
+         "\",\"maxExclusive\":\"" + ToHex(range.range.max) +
+         "\",\"ridPrefix\":" + range.id.ToString() + ",\"throughputFraction\":" +
+         std::to_string(1.0 / static_cast<double>(container.map->ranges().size())) +
          ",\"status\":\"online\",\"parents\":[";
   for (size_t i = 0; i < range.parents.size(); ++i) {
     out += (i == 0 ? "\"" : ",\"") + range.parents[i].ToString() + "\"";
   }
   out += ']';
-  AppendSystem(rid, container.self + "pkranges/" + rid + "/", model::EtagText(container.etag, container.time),
-               container.time, out);
+  AppendSystem(rid, container.self + "pkranges/" + rid + "/",
+               model::EtagText(container.etag, container.time), container.time, out);
   out += '}';
 }
 
@@ -58,13 +65,16 @@ void AppendOffer(const OfferOwner& owner, std::string& out) {
   types::AppendJsonString(owner.self, out);
   out += ",\"offerType\":\"Invalid\"";
   AppendText("offerResourceId", owner.rid, out);
-  out += ",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":" + std::to_string(owner.offer.reported());
+  out += ",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":" +
+         std::to_string(owner.offer.reported());
   if (owner.offer.autoscale()) {
-    out += ",\"offerAutopilotSettings\":{\"maxThroughput\":" + std::to_string(owner.offer.autoscale_max) + "}";
+    out += ",\"offerAutopilotSettings\":{\"maxThroughput\":" +
+           std::to_string(owner.offer.autoscale_max) + "}";
   }
   out += ",\"offerIsRUPerMinuteThroughputEnabled\":false,\"offerMinimumThroughputParameters\":{}}";
   AppendText("id", rid, out);
-  AppendSystem(rid, "offers/" + rid + "/", model::EtagText(owner.offer.etag, owner.offer.time), owner.offer.time, out);
+  AppendSystem(rid, "offers/" + rid + "/", model::EtagText(owner.offer.etag, owner.offer.time),
+               owner.offer.time, out);
   out += '}';
 }
 

@@ -42,7 +42,8 @@ bool SplitPath(std::string_view target, Call& call) {
 }
 
 bool IsGuid(std::string_view text) {
-  return text.size() == 36 && text.find_first_not_of("0123456789abcdefABCDEF-") == std::string_view::npos;
+  return text.size() == 36 &&
+         text.find_first_not_of("0123456789abcdefABCDEF-") == std::string_view::npos;
 }
 
 std::string MakeActivityId(Random& random) {
@@ -62,7 +63,8 @@ std::string MakeActivityId(Random& random) {
 // A POST of items is a write unless it is a query, or a batch of reads; then its handler decides.
 bool NeedsWriteKey(const Operation& operation, const Call& call) {
   if (operation.handler == PostItems) {
-    return !call.Flag("x-ms-documentdb-isquery") && !call.Flag("x-ms-cosmos-is-query-plan-request") &&
+    return !call.Flag("x-ms-documentdb-isquery") &&
+           !call.Flag("x-ms-cosmos-is-query-plan-request") &&
            !call.Header("content-type").starts_with("application/query+json");
   }
   return operation.writes;
@@ -70,8 +72,9 @@ bool NeedsWriteKey(const Operation& operation, const Call& call) {
 
 }  // namespace
 
-Service::Service(model::Catalog& catalog, partition::Router& router, partition::ReplicaTable& replicas,
-                 const Clock& clock, Random& random, ServiceOptions options, RequestObserver* observer)
+Service::Service(model::Catalog& catalog, partition::Router& router,
+                 partition::ReplicaTable& replicas, const Clock& clock, Random& random,
+                 ServiceOptions options, RequestObserver* observer)
     : catalog_(catalog),
       router_(router),
       replicas_(replicas),
@@ -81,8 +84,8 @@ Service::Service(model::Catalog& catalog, partition::Router& router, partition::
       observer_(observer),
       control_budget_(partition::RequestUnits(static_cast<double>(options_.control_throughput))) {}
 
-Status Service::Authorize(const net::HttpRequest& request, std::string_view type, std::string_view link,
-                          bool write) const {
+Status Service::Authorize(const net::HttpRequest& request, std::string_view type,
+                          std::string_view link, bool write) const {
   std::string_view date = request.Get("x-ms-date");
   SignedRequest sign{.method = request.method,
                      .type = type,
@@ -102,14 +105,16 @@ Task<> Service::Dispatch(Call& call) {
   SignedResource resource = ResourceOfPath(call.segments.data(), call.segment_count, call.link);
   // Before anything is said about the path: strangers learn nothing.
   bool write = operation == nullptr || NeedsWriteKey(*operation, call);
-  if (Status allowed = Authorize(call.request, resource.type, resource.link, write); !allowed.ok()) {
+  if (Status allowed = Authorize(call.request, resource.type, resource.link, write);
+      !allowed.ok()) {
     call.Fail(allowed);
     co_return;
   }
   if (operation == nullptr) {
-    call.Fail(known_path ? Status(Code::kInvalidArgument, "This resource does not have the method " +
-                                                              std::string(call.request.method) + ".")
-                         : Status(Code::kNotFound, "There is no resource at this path."));
+    call.Fail(known_path
+                  ? Status(Code::kInvalidArgument, "This resource does not have the method " +
+                                                       std::string(call.request.method) + ".")
+                  : Status(Code::kNotFound, "There is no resource at this path."));
     if (known_path) {
       call.reply.status = 405;
     }

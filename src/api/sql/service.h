@@ -1,5 +1,5 @@
-// Service: the SQL (documents) REST API. Turns requests into changes of the catalog and operations on
-// partitions; knows no nodes, no storage.
+// Service: the SQL (documents) REST API. Turns requests into changes of the catalog and operations
+// on partitions; knows no nodes, no storage.
 //
 // Thread-safe: every worker calls Handle() for the connections that it has.
 #pragma once
@@ -20,7 +20,13 @@
 
 namespace orrery::api::sql {
 
-enum class Consistency : uint8_t { kStrong, kBoundedStaleness, kSession, kConsistentPrefix, kEventual };
+enum class Consistency : uint8_t {
+  kStrong,
+  kBoundedStaleness,
+  kSession,
+  kConsistentPrefix,
+  kEventual
+};
 // kInvalidArgument if there is no such level.
 Result<Consistency> ParseConsistency(std::string_view name);
 std::string_view ConsistencyName(Consistency level);
@@ -43,14 +49,15 @@ struct Call;
 
 class Service {
  public:
-  Service(model::Catalog& catalog, partition::Router& router, partition::ReplicaTable& replicas, const Clock& clock,
-          Random& random, ServiceOptions options, RequestObserver* observer);
+  Service(model::Catalog& catalog, partition::Router& router, partition::ReplicaTable& replicas,
+          const Clock& clock, Random& random, ServiceOptions options, RequestObserver* observer);
 
   runtime::Task<> Handle(const net::HttpRequest& request, net::HttpReply& reply);
 
-  // Whether the request is signed with an account key; for the admin endpoints too. `write`: a read-only key
-  // is not enough.
-  Status Authorize(const net::HttpRequest& request, std::string_view type, std::string_view link, bool write) const;
+  // Whether the request is signed with an account key; for the admin endpoints too. `write`: a
+  // read-only key is not enough.
+  Status Authorize(const net::HttpRequest& request, std::string_view type, std::string_view link,
+                   bool write) const;
 
  private:
   friend struct Call;

@@ -85,7 +85,9 @@ test("a read-only key may read and query but not write", async () => {
     await refused(item.replace({ id: "1", pk: "a" }), 403);
     await refused(item.patch([{ op: "set", path: "/v", value: 2 }]), 403);
     await refused(item.delete(), 403);
-    await refused(reader.items.batch([{ operationType: "Create", resourceBody: { id: "no", pk: "a" } }], "a"), 403);
+    const batch = { "x-ms-cosmos-is-batch-request": "true", "x-ms-cosmos-batch-atomic": "true", ...keyHeader };
+    const body = '[{"operationType":"Create","resourceBody":{"id":"no","pk":"a"}}]';
+    assert.equal((await server.request({ method: "POST", path: docs(), key, headers: batch, body })).status, 403);
     await refused(reader.delete(), 403);
     await refused(reader.deleteAllItemsForPartitionKey("a"), 403);
     await refused(server.client({ key }).databases.create({ id: "no" }), 403);

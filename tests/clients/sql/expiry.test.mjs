@@ -18,11 +18,10 @@ const stored = async (container) => {
 };
 
 test("items vanish by the container's time, or by their own", async () => {
-  const [ages, own, never] = await Promise.all([
-    makeContainer(client, { id: "ages", defaultTtl: 1 }),
-    makeContainer(client, { id: "own", defaultTtl: -1, uniqueKeyPolicy: { uniqueKeys: [{ paths: ["/email"] }] } }),
-    makeContainer(client, { id: "never" }),
-  ]);
+  const ages = await makeContainer(client, { id: "ages", defaultTtl: 1 });
+  const unique = { uniqueKeyPolicy: { uniqueKeys: [{ paths: ["/email"] }] } };
+  const own = await makeContainer(client, { id: "own", defaultTtl: -1, ...unique });
+  const never = await makeContainer(client, { id: "never" });
   await never.items.create({ id: "mortal nowhere", pk: "a", ttl: 1 });
   await ages.items.create({ id: "default", pk: "a" });
   await ages.items.create({ id: "immortal", pk: "a", ttl: -1 });

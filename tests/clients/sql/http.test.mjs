@@ -79,6 +79,21 @@ test("a body may come in chunks", async () => {
   assert.equal((await container.item("chunked", "a").read()).resource.text.length, 5000);
 });
 
+test("nothing of a reply is left in the next one, of whatever size it was", async () => {
+  for (const bytes of [10, 15_000, 17_000, 40_000, 100_000, 1_000_000]) {
+    const id = `size-${bytes}`;
+    const made = await post(JSON.stringify({ id, pk: "a", text: "x".repeat(bytes) }));
+    assert.equal(made.status, 201, made.text.slice(0, 300));
+    for (const one of [id, "1", id, "2"]) {
+      const key = { "x-ms-documentdb-partitionkey": '["a"]' };
+      const read = await server.request({ path: `${docs()}/${one}`, headers: key });
+      assert.equal(read.json?.id, one, `after ${bytes} bytes: ${read.text.slice(0, 300)}`);
+      assert.match(read.headers["x-ms-request-charge"], /^\d+(\.\d+)?$/);
+      assert.match(read.headers["x-ms-activity-id"], /^[0-9a-f-]{36}$/);
+    }
+  }
+});
+
 test("a request may come byte by byte", async () => {
   const request = head("GET", `${docs()}/3`);
   const text = await exchange([...request], (got) => /"_ts":\d+\}/.test(got));

@@ -14,6 +14,7 @@ before(async () => {
   container = await makeContainer(client, { throughput: 25000 });
   const operations = Array.from({ length: count }, (_, i) => ({
     operationType: "Create",
+    partitionKey: `key ${i % 23}`,
     resourceBody: { id: `${i}`, pk: `key ${i % 23}`, v: i, name: `name ${i}`, even: i % 2 === 0, tags: [`t${i % 5}`] },
   }));
   for (const { response } of await container.items.executeBulkOperations(operations)) assert.equal(response?.statusCode, 201);
@@ -58,7 +59,7 @@ test("a continuation goes on in a new iterator and in a new client", async () =>
   const seen = [];
   let continuationToken;
   do {
-    const { container: other } = { container: server.client().database("tests").container(container.id) };
+    const other = server.client().database("tests").container(container.id);
     const page = await other.items.query("SELECT * FROM c", { maxItemCount: 70, continuationToken }).fetchNext();
     seen.push(...page.resources);
     continuationToken = page.continuationToken;

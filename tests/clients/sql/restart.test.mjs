@@ -30,6 +30,7 @@ async function fill(name) {
   });
   const operations = Array.from({ length: 200 }, (_, i) => ({
     operationType: "Create",
+    partitionKey: `k${i % 17}`,
     resourceBody: { id: `${i}`, pk: `k${i % 17}`, v: i, email: `${i}@x` },
   }));
   for (const { response } of await container.items.executeBulkOperations(operations)) assert.equal(response?.statusCode, 201);
