@@ -18,6 +18,8 @@ constexpr char kCounterKind = 'n';
 constexpr char kKeysKind = 'k';
 constexpr char kDroppedKind = 'x';
 
+constexpr uint32_t kOffersMax = 1 << 24;  // their rids have three bytes
+
 std::string RecordKey(char kind, uint32_t id = 0) {
   std::string key(1, kind);
   Encoder(key).U32(id);
@@ -72,7 +74,8 @@ Status LoadRecord(CatalogView& view, std::string_view key, std::string_view valu
       if (!database) {
         return database.error();
       }
-      view.databases[database->name] = std::make_shared<const Database>(std::move(*database));
+      auto shared = std::make_shared<const Database>(std::move(*database));
+      view.databases[shared->name] = shared;
       return Status::Ok();
     }
     case kContainerKind: {
@@ -135,8 +138,8 @@ std::string EtagText(uint64_t etag, WallTime time) {
 
 // A copy of the view to change, and the records that the change writes.
 struct Catalog::Draft {
-  explicit Draft(const CatalogView& from, WallTime now)
-      : view(std::make_shared<CatalogView>(from)), now(now) {
+  Draft(const CatalogView& from, WallTime now, uint64_t term)
+      : view(std::make_shared<CatalogView>(from)), now(now), term(term) {
     set.time = now;
   }
   void Put(std::shared_ptr<const Database> database) {
@@ -165,6 +168,7 @@ struct Catalog::Draft {
 
   std::shared_ptr<CatalogView> view;
   WallTime now;
+  uint64_t term;  // in which the change is evaluated
   storage::WriteSet set;
 };
 
@@ -219,20 +223,34 @@ auto Catalog::Exclusively(F body) -> std::invoke_result_t<F> {
 }
 
 Task<Status> Catalog::Publish(Draft draft) {
-  Result<Lsn> lsn = co_await meta_.Commit(std::move(draft.set), meta_.term());
+  Result<Lsn> lsn = co_await meta_.Commit(std::move(draft.set), draft.term);
+  std::lock_guard lock(view_mutex_);
   if (!lsn) {
+    // Ids that were given out are not given out again: something may still be on its way to them.
+    auto kept = std::make_shared<CatalogView>(*view_);
+    kept->next_database = draft.view->next_database;
+    kept->next_container = draft.view->next_container;
+    kept->next_offer = draft.view->next_offer;
+    kept->next_partition = draft.view->next_partition;
+    view_ = std::move(kept);
+    view_version_.fetch_add(1, std::memory_order_release);
     co_return lsn.error();
   }
-  std::lock_guard lock(view_mutex_);
   view_ = std::move(draft.view);
   view_version_.fetch_add(1, std::memory_order_release);
   co_return Status::Ok();
 }
 
-Result<Offer> Catalog::MakeOffer(Draft& draft, const ThroughputRequest& throughput,
-                                 WallTime now) const {
-  Offer offer{
-      .number = draft.view->next_offer++, .time = now, .etag = static_cast<uint64_t>(now.micros)};
+Status Catalog::NumberOffer(Draft& draft, Offer& offer) {
+  if (draft.view->next_offer >= kOffersMax) {
+    return Status(Code::kForbidden, "The account has made as many offers as it can name.");
+  }
+  offer.number = draft.view->next_offer++;
+  return Status::Ok();
+}
+
+Result<Offer> Catalog::MakeOffer(const ThroughputRequest& throughput, WallTime now) const {
+  Offer offer{.time = now, .etag = static_cast<uint64_t>(now.micros)};
   if (throughput.manual && throughput.autoscale_max) {
     return Error(Code::kInvalidArgument,
                  "Only one of manual throughput and autoscale settings may be given.");
@@ -263,7 +281,7 @@ Result<Offer> Catalog::MakeOffer(Draft& draft, const ThroughputRequest& throughp
 Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRequest throughput) {
   using R = Result<std::shared_ptr<const Database>>;
   auto body = [this, &name, &throughput]() -> Task<R> {
-    Draft draft(*view(), clock_.Wall());
+    Draft draft(*view(), clock_.Wall(), meta_.term());
     ORRERY_CO_TRY_STATUS(CheckResourceName(name));
     if (draft.view->FindDatabase(name) != nullptr) {
       co_return Error(Code::kAlreadyExists,
@@ -279,7 +297,8 @@ Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRe
                   .etag = static_cast<uint64_t>(draft.now.micros)};
     made.rid = types::DatabaseRid(made.id);
     if (throughput.manual || throughput.autoscale_max) {
-      ORRERY_CO_TRY(made.offer, MakeOffer(draft, throughput, draft.now));
+      ORRERY_CO_TRY(made.offer, MakeOffer(throughput, draft.now));
+      ORRERY_CO_TRY_STATUS(NumberOffer(draft, *made.offer));
     }
     auto database = std::make_shared<const Database>(std::move(made));
     draft.Put(database);
@@ -292,7 +311,7 @@ Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRe
 
 Task<Status> Catalog::DropDatabase(std::string name, std::string if_match) {
   auto body = [this, &name, &if_match]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall());
+    Draft draft(*view(), clock_.Wall(), meta_.term());
     auto database = draft.view->FindDatabase(name);
     if (database == nullptr) {
       co_return Status(Code::kNotFound, "Resource Not Found.");
@@ -322,7 +341,7 @@ Catalog::Change<Container> Catalog::CreateContainer(std::string database_name,
                                                     ThroughputRequest throughput) {
   using R = Result<std::shared_ptr<const Container>>;
   auto body = [&]() -> Task<R> {
-    Draft draft(*view(), clock_.Wall());
+    Draft draft(*view(), clock_.Wall(), meta_.term());
     auto database = draft.view->FindDatabase(database_name);
     if (database == nullptr) {
       co_return Error(Code::kOwnerNotFound, "Owner resource does not exist");
@@ -348,7 +367,8 @@ Catalog::Change<Container> Catalog::CreateContainer(std::string database_name,
     size_t parts = 1;
     bool shares = database->offer && !throughput.manual && !throughput.autoscale_max;
     if (!shares) {
-      ORRERY_CO_TRY(made.offer, MakeOffer(draft, throughput, draft.now));
+      ORRERY_CO_TRY(made.offer, MakeOffer(throughput, draft.now));
+      ORRERY_CO_TRY_STATUS(NumberOffer(draft, *made.offer));
       parts = partition::PartitionCount(made.offer->spendable(), limits_.partition_throughput);
     }
     made.map = std::make_shared<const partition::PartitionMap>(
@@ -364,7 +384,7 @@ Catalog::Change<Container> Catalog::CreateContainer(std::string database_name,
     Status status = co_await Publish(std::move(draft));
     if (!status.ok()) {
       if (listener_ != nullptr) {
-        listener_->OnDropped(container->id, PartitionsOf(*container));
+        listener_->OnAbandoned(PartitionsOf(*container));
       }
       co_return Error(status);
     }
@@ -377,7 +397,7 @@ Catalog::Change<Container> Catalog::ReplaceContainer(std::string link, types::Do
                                                      std::string if_match) {
   using R = Result<std::shared_ptr<const Container>>;
   auto body = [&]() -> Task<R> {
-    Draft draft(*view(), clock_.Wall());
+    Draft draft(*view(), clock_.Wall(), meta_.term());
     auto before = draft.view->FindContainer(link);
     if (before == nullptr) {
       co_return Error(Code::kNotFound, "Resource Not Found.");
@@ -407,7 +427,7 @@ Catalog::Change<Container> Catalog::ReplaceContainer(std::string link, types::Do
 
 Task<Status> Catalog::DropContainer(std::string link, std::string if_match) {
   auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall());
+    Draft draft(*view(), clock_.Wall(), meta_.term());
     auto container = draft.view->FindContainer(link);
     if (container == nullptr) {
       co_return Status(Code::kNotFound, "Resource Not Found.");
@@ -428,8 +448,8 @@ Task<Status> Catalog::DropContainer(std::string link, std::string if_match) {
 Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput,
                                    std::string if_match) {
   auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall());
-    auto made = MakeOffer(draft, throughput, draft.now);
+    Draft draft(*view(), clock_.Wall(), meta_.term());
+    auto made = MakeOffer(throughput, draft.now);
     if (!made) {
       co_return made.error();
     }
@@ -480,19 +500,23 @@ Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput
   co_return co_await Exclusively(body);
 }
 
-Task<Status> Catalog::SetKeys(AccountKeys keys) {
-  auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall());
-    draft.view->keys = keys;
-    draft.set.Put(Space::kCatalog, RecordKey(kKeysKind), EncodeKeys(keys));
-    co_return co_await Publish(std::move(draft));
+Task<Result<AccountKeys>> Catalog::ChangeKeys(std::function<void(AccountKeys&)> change) {
+  auto body = [&]() -> Task<Result<AccountKeys>> {
+    Draft draft(*view(), clock_.Wall(), meta_.term());
+    change(draft.view->keys);
+    AccountKeys keys = draft.view->keys;
+    if (keys.keys != view()->keys.keys) {
+      draft.set.Put(Space::kCatalog, RecordKey(kKeysKind), EncodeKeys(keys));
+      ORRERY_CO_TRY_STATUS(co_await Publish(std::move(draft)));
+    }
+    co_return keys;
   };
   co_return co_await Exclusively(body);
 }
 
 Task<Status> Catalog::Cleared(ContainerId container) {
   auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall());
+    Draft draft(*view(), clock_.Wall(), meta_.term());
     std::erase_if(draft.view->dropped,
                   [&](const auto& dropped) { return dropped.first == container; });
     draft.set.Delete(Space::kCatalog, RecordKey(kDroppedKind, container.value()));

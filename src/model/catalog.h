@@ -44,6 +44,8 @@ class CatalogListener {
   virtual void OnChanged(const std::shared_ptr<const Container>& container,
                          const Database& database) = 0;
   virtual void OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) = 0;
+  // OnCreated was called, but the container could not be made: there is nothing to clear.
+  virtual void OnAbandoned(const std::vector<PartitionId>& partitions) = 0;
 };
 
 // Throughput as a request names it; neither: nothing was asked for.
@@ -76,7 +78,9 @@ class Catalog {
   // kNotSupported if it needs more partitions than there are: splits come later.
   runtime::Task<Status> ReplaceOffer(uint32_t number, ThroughputRequest throughput,
                                      std::string if_match);
-  runtime::Task<Status> SetKeys(AccountKeys keys);
+  // Changes keys in the place where changes come one after the other, so that two of them do not
+  // undo each other; gives all keys as they are then.
+  runtime::Task<Result<AccountKeys>> ChangeKeys(std::function<void(AccountKeys&)> change);
   // The data of a dropped container is gone.
   runtime::Task<Status> Cleared(ContainerId container);
 
@@ -84,7 +88,9 @@ class Catalog {
   struct Draft;  // a view in the making, with its WriteSet
   template <typename F>
   auto Exclusively(F body) -> std::invoke_result_t<F>;
-  Result<Offer> MakeOffer(Draft& draft, const ThroughputRequest& throughput, WallTime now) const;
+  // With number 0; NumberOffer gives the next one.
+  Result<Offer> MakeOffer(const ThroughputRequest& throughput, WallTime now) const;
+  static Status NumberOffer(Draft& draft, Offer& offer);
   runtime::Task<Status> Publish(Draft draft);
 
   replication::ReplicaSet& meta_;

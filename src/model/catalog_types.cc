@@ -90,17 +90,16 @@ Result<std::vector<std::vector<std::vector<std::string>>>> ReadUniqueKeys(Value 
     if (paths.kind() != Kind::kArray) {
       return Invalid("A unique key has no array of paths.");
     }
-    types::PartitionKeyDefinition as_paths{.kind = types::KeyKind::kMultiHash};
+    auto& split = unique.emplace_back();
     for (types::ValueIterator path(paths.bson()); path.Next();) {
-      if (path.value().kind() != Kind::kString || !path.value().string().starts_with("/")) {
-        return Invalid("A unique key path must be a string that starts with '/'.");
+      if (path.value().kind() != Kind::kString) {
+        return Invalid("A unique key path is not a string.");
       }
-      as_paths.paths.emplace_back(path.value().string());
+      ORRERY_TRY(split.emplace_back(), types::SplitPropertyPath(path.value().string()));
     }
-    if (as_paths.paths.empty() || as_paths.paths.size() > kUniquePathsMax) {
+    if (split.empty() || split.size() > kUniquePathsMax) {
       return Invalid("A unique key must have 1 to 16 paths.");
     }
-    unique.push_back(as_paths.SplitPaths());
   }
   if (unique.size() > kUniqueKeysMax) {
     return Invalid("A container may have at most 10 unique keys.");
@@ -160,6 +159,24 @@ std::shared_ptr<const Database> CatalogView::FindDatabase(std::string_view name)
   return found == databases.end() ? nullptr : found->second;
 }
 
+std::shared_ptr<const Database> CatalogView::FindDatabaseByRid(std::string_view rid) const {
+  for (const auto& [name, database] : databases) {
+    if (database->rid == rid) {
+      return database;
+    }
+  }
+  return nullptr;
+}
+
+std::shared_ptr<const Container> CatalogView::FindContainerByRid(std::string_view rid) const {
+  for (const auto& [id, container] : containers_by_id) {
+    if (container->rid == rid) {
+      return container;
+    }
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const Container> CatalogView::FindContainer(std::string_view link) const {
   auto found = containers_by_link.find(link);
   return found == containers_by_link.end() ? nullptr : found->second;
@@ -180,7 +197,15 @@ std::vector<std::shared_ptr<const Container>> CatalogView::ContainersOf(Database
 }
 
 Status CheckResourceName(std::string_view name) {
-  if (name.empty() || name.size() > kNameMax) {
+  size_t characters = 0;
+  for (char c : name) {
+    characters +=
+        (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not the rest of a UTF-8 sequence
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      return Status(Code::kInvalidArgument, "The id must not contain control characters.");
+    }
+  }
+  if (name.empty() || characters > kNameMax) {
     return Status(Code::kInvalidArgument, "The id must have 1 to 255 characters.");
   }
   if (name.find_first_of("/\\#?") != std::string_view::npos || name.back() == ' ') {

@@ -97,6 +97,9 @@ struct CatalogView {
   std::vector<std::pair<ContainerId, std::vector<PartitionId>>> dropped;  // still to be cleared
 
   std::shared_ptr<const Database> FindDatabase(std::string_view name) const;
+  // By resource id, as links of the form dbs/<rid>/colls/<rid>/ name them; null if there is none.
+  std::shared_ptr<const Database> FindDatabaseByRid(std::string_view rid) const;
+  std::shared_ptr<const Container> FindContainerByRid(std::string_view rid) const;
   std::shared_ptr<const Container> FindContainer(std::string_view link) const;
   std::shared_ptr<const Container> FindContainer(ContainerId id) const;
   // All containers of a database, by name.

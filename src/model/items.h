@@ -28,6 +28,9 @@ inline constexpr size_t kBatchStepsMax = 100;
 inline constexpr size_t kIdBytesMax = 1023;
 inline constexpr size_t kKeyBytesMax = 2048;
 inline constexpr size_t kPageBytesMax = 4 << 20;
+// What the steps of one transaction may give back, and put into the log.
+inline constexpr size_t kResultBytesMax = 8 << 20;
+inline constexpr size_t kWriteSetBytesMax = 16 << 20;
 
 // Where a logical partition is.
 struct ItemAddress {
@@ -53,6 +56,7 @@ class ReadItem final : public partition::Operation {
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   bool runs_anywhere() const override { return true; }
+  bool writes() const override { return false; }
   partition::RequestUnits least_price() const override { return partition::LeastPriceOfRead(); }
   // The body of the reply is the stored value.
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
@@ -72,7 +76,8 @@ struct ItemStep {
 struct StepResult {
   Status status;  // ok; kUnavailable with no charge: not tried, or undone, because of another step
   bool created = false;
-  bool undone = false;  // another step failed
+  bool undone = false;        // another step failed
+  bool without_body = false;  // `item` is only its header: the reply would have been too large
   partition::RequestUnits charge;
   std::string item;  // the stored value after the step; empty after a delete
 };
@@ -88,6 +93,7 @@ class WriteItems final : public partition::Operation {
   Lsn session;
 
   partition::OperationKind kind() const override { return partition::OperationKind::kWriteItems; }
+  bool writes() const override { return true; }
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   partition::RequestUnits least_price() const override;
@@ -124,6 +130,7 @@ class ReadFeed final : public partition::Operation {
   };
 
   partition::OperationKind kind() const override { return partition::OperationKind::kReadFeed; }
+  bool writes() const override { return false; }
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   partition::RequestUnits least_price() const override { return partition::LeastPriceOfRead(); }
@@ -142,6 +149,7 @@ class DeleteItems final : public partition::Operation {
   std::string after;
 
   partition::OperationKind kind() const override { return partition::OperationKind::kDeleteItems; }
+  bool writes() const override { return true; }
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   partition::RequestUnits least_price() const override;

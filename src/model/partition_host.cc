@@ -41,6 +41,8 @@ std::shared_ptr<partition::Governor> PartitionHost::GovernorOf(const Container& 
   auto& shared = shared_governors_[database.id];
   if (shared == nullptr) {
     shared = std::make_shared<partition::Governor>(units, options_.burst);
+  } else {
+    shared->SetShare(units, clock_.Now());  // the offer may have changed while no container used it
   }
   return shared;
 }
@@ -60,11 +62,14 @@ std::vector<std::shared_ptr<Replica>> PartitionHost::MakeReplicas(
   return made;
 }
 
-void PartitionHost::Load(RecoveredOutcomes outcomes) {
+Status PartitionHost::Load(RecoveredOutcomes outcomes) {
   auto view = catalog_.view();
   std::vector<std::shared_ptr<Replica>> all;
   for (const auto& [id, container] : view->containers_by_id) {
     auto database = view->FindDatabase(container->database_name);
+    if (database == nullptr) {
+      return Status(Code::kCorruption, "container " + container->link + " is in no database");
+    }
     for (auto& replica : MakeReplicas(container, *database)) {
       GroupId group(replica->id().value());
       replica->Remember({}, replica->applied(), "", store_.Record(group).time);
@@ -75,6 +80,7 @@ void PartitionHost::Load(RecoveredOutcomes outcomes) {
     }
   }
   replicas_.Add(all);
+  return Status::Ok();
 }
 
 void PartitionHost::Start() {
@@ -113,6 +119,10 @@ void PartitionHost::OnDropped(ContainerId container, const std::vector<Partition
   } else {
     replicas_.Remove(partitions);
   }
+}
+
+void PartitionHost::OnAbandoned(const std::vector<PartitionId>& partitions) {
+  replicas_.Remove(partitions);
 }
 
 // Removes the data of a dropped container: first nobody can find its replicas, then the last
@@ -183,12 +193,12 @@ Task<> PartitionHost::SweepReplica(std::shared_ptr<Replica> replica) {
   DeleteItems expired;
   do {
     auto schema = replica->schema();
-    partition::Target target{.container = replica->container(),
-                             .partition = replica->id(),
-                             .generation = replica->range().generation,
-                             .schema_version = schema->version};
+    expired.target = {.container = replica->container(),
+                      .partition = replica->id(),
+                      .generation = replica->range().generation,
+                      .schema_version = schema->version};
     expired.id = {};
-    partition::Reply reply = co_await replica->Execute(target, expired);
+    partition::Reply reply = co_await replica->Execute(expired);
     if (!reply.status.ok()) {
       co_return;
     }

@@ -40,8 +40,9 @@ class PartitionHost final : public CatalogListener {
   PartitionHost(Catalog& catalog, storage::Store& store, runtime::WorkerPool& workers,
                 const Clock& clock, partition::ReplicaTable& replicas, HostOptions options);
 
-  // Makes the replicas of what the catalog has. REQUIRES: before the workers start.
-  void Load(RecoveredOutcomes outcomes);
+  // Makes the replicas of what the catalog has. REQUIRES: before the workers start. kCorruption if
+  // a container has no database.
+  Status Load(RecoveredOutcomes outcomes);
   void Start();  // the background work
   void Stop();   // blocks; REQUIRES: not on a worker
 
@@ -50,6 +51,7 @@ class PartitionHost final : public CatalogListener {
   void OnChanged(const std::shared_ptr<const Container>& container,
                  const Database& database) override;
   void OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) override;
+  void OnAbandoned(const std::vector<PartitionId>& partitions) override;
 
  private:
   struct Share {

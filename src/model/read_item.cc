@@ -1,6 +1,7 @@
 
 #include "model/item_access.h"
 #include "model/items.h"
+#include "types/rid.h"
 
 namespace orrery::model {
 
@@ -47,6 +48,38 @@ Status ItemNotFound() {
   return Status(Code::kNotFound,
                 "Entity with the specified id does not exist in the system. More info: "
                 "https://aka.ms/cosmosdb-tsg-not-found");
+}
+
+Task<Result<bool>> HoldsUnique(Replica& replica, std::string_view entry, std::string_view id) {
+  Result<std::string> holder = co_await replica.Read(storage::Space::kIndex, entry);
+  if (!holder && holder.error().code() != Code::kNotFound) {
+    co_return Error(holder.error());
+  }
+  co_return holder && *holder == id;
+}
+
+types::Document WithSystemProperties(const Container& container, std::string_view stored) {
+  storage::ItemView item = *storage::DecodeItem(stored);
+  std::string rid = types::DocumentRid(container.rid, item.header.number);
+  types::DocumentBuilder builder;
+  for (types::ValueIterator member(item.payload); member.Next();) {
+    builder.Append(member.name(), member.value());
+  }
+  builder.Append("_rid", rid);
+  builder.Append("_self", container.self + "docs/" + rid + "/");
+  builder.Append("_etag", ItemEtag(item.header));
+  builder.Append("_attachments", "attachments/");
+  builder.Append("_ts", types::Value::Integer(item.header.time.seconds()));
+  return builder.Finish();
+}
+
+bool NamesSystemProperty(std::string_view condition) {
+  for (std::string_view name : {"_ts", "_etag", "_rid", "_self", "_attachments"}) {
+    if (condition.find(name) != std::string_view::npos) {
+      return true;
+    }
+  }
+  return false;
 }
 
 Task<Reply> ReadItem::Run(Replica& replica) {

@@ -26,8 +26,9 @@ struct Walk {
   WallTime now;
 };
 
+// `after` may come from a client: it never leads out of the span.
 std::string StartOf(const Walk& walk) {
-  return walk.after.empty() ? walk.span.begin : walk.after + '\0';
+  return walk.after.empty() ? walk.span.begin : std::max(walk.span.begin, walk.after + '\0');
 }
 
 types::EpkRange Intersect(const types::EpkRange& a, const types::EpkRange& b) {
@@ -42,8 +43,23 @@ struct FeedSlice {
   Status status;
 };
 
+// A filter of items; null condition: all.
+struct Filter {
+  const Container& container;
+  std::unique_ptr<Condition> condition;
+  bool system_properties = false;
+
+  bool Holds(std::string_view stored, const storage::ItemView& item) const {
+    if (condition == nullptr) {
+      return true;
+    }
+    return system_properties ? condition->Holds(WithSystemProperties(container, stored).root())
+                             : condition->Holds(Value::Object(item.payload));
+  }
+};
+
 FeedSlice ScanFeed(storage::Engine& state, const Walk& walk, size_t items_max,
-                   const Condition* filter) {
+                   const Filter& filter) {
   FeedSlice slice;
   auto at = state.NewIterator(storage::Index(Space::kItems), StartOf(walk), walk.span.end);
   size_t page_bytes = 0;
@@ -64,7 +80,7 @@ FeedSlice ScanFeed(storage::Engine& state, const Walk& walk, size_t items_max,
       continue;
     }
     slice.scanned_bytes += item->payload.size();
-    if (filter == nullptr || filter->Holds(Value::Object(item->payload))) {
+    if (filter.Holds(at->value(), *item)) {
       page_bytes += at->value().size();
       slice.page.items.emplace_back(at->value());
     }
@@ -108,6 +124,15 @@ std::string_view IdOf(std::string_view stored) {
   return id.kind() == types::Kind::kString ? id.string() : std::string_view();
 }
 
+// An item whose header is sound.
+Task<Result<std::string>> ReadValid(Replica& replica, const std::string& key) {
+  Result<std::string> stored = co_await replica.Read(Space::kItems, key);
+  if (stored) {
+    ORRERY_CO_TRY([[maybe_unused]] storage::ItemView item, storage::DecodeItem(*stored));
+  }
+  co_return stored;
+}
+
 storage::KeySpan LogicalSpan(const Container& container, const ItemAddress& address) {
   std::string prefix = storage::LogicalPartitionPrefix(container.id, address.epk, address.key);
   return {prefix, storage::PrefixEnd(prefix)};
@@ -121,13 +146,13 @@ Task<Reply> ReadFeed::Run(Replica& replica) {
   if (Status reached = CheckSession(replica, session); !reached.ok()) {
     co_return replica.MakeReply(std::move(reached), partition::PriceOfMiss(price));
   }
-  std::unique_ptr<Condition> condition;
+  Filter only{.container = container, .system_properties = NamesSystemProperty(filter)};
   if (!filter.empty()) {
     auto compiled = Compile(filter, parameters.Get("v"));
     if (!compiled) {
       co_return replica.MakeReply(compiled.error(), partition::PriceOfMiss(price));
     }
-    condition = std::move(*compiled);
+    only.condition = std::move(*compiled);
   }
   Walk walk{.span = only_key
                         ? LogicalSpan(container, {.epk = range.min, .key = *only_key})
@@ -136,7 +161,7 @@ Task<Reply> ReadFeed::Run(Replica& replica) {
             .default_ttl = container.default_ttl,
             .now = replica.wall()};
   Lsn lsn = replica.applied();
-  auto scan = [&] { return ScanFeed(replica.state(), walk, items_max, condition.get()); };
+  auto scan = [&] { return ScanFeed(replica.state(), walk, items_max, only); };
   FeedSlice slice = co_await runtime::OnBlocking(replica.workers(), scan);
   Reply reply = replica.MakeReply(
       slice.status, partition::PriceOfFeed(slice.scanned, slice.scanned_bytes, price));
@@ -146,7 +171,7 @@ Task<Reply> ReadFeed::Run(Replica& replica) {
 }
 
 RequestUnits DeleteItems::least_price() const {
-  // Expired items are deleted with what is left over; a logical partition on its owner's account.
+  // Expired items are on nobody's account, a logical partition is on its owner's.
   return logical_partition ? partition::LeastPriceOfWrite(0) : RequestUnits();
 }
 
@@ -167,21 +192,30 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
   std::vector<partition::Latch> latches;
   std::vector<std::pair<std::string, std::string>> found;  // key, logical partition prefix
   for (std::string& key : slice.keys) {
-    Result<std::string> stored = co_await replica.Read(Space::kItems, key);
-    if (!stored) {
+    Result<std::string> stored = co_await ReadValid(replica, key);
+    if (!stored && stored.error().code() == Code::kNotFound) {
       continue;
+    }
+    if (!stored) {
+      co_return replica.MakeReply(stored.error(), RequestUnits());
     }
     std::string prefix = key.substr(0, key.size() - IdOf(*stored).size());
     latches.push_back(LogicalPartitionLatch(prefix, !container.unique_keys.empty()));
     latches.push_back(ItemLatch(prefix, IdOf(*stored)));
     found.emplace_back(std::move(key), std::move(prefix));
   }
-  auto guard = co_await replica.Acquire(std::move(latches));
+  Result<Replica::Turn> turn = co_await replica.Acquire(*this, std::move(latches));
+  if (!turn) {
+    co_return replica.MakeReply(turn.error(), RequestUnits());
+  }
 
   storage::WriteSet set;
   RequestUnits charge;
   for (const auto& [key, prefix] : found) {
-    Result<std::string> stored = co_await replica.Read(Space::kItems, key);
+    Result<std::string> stored = co_await ReadValid(replica, key);
+    if (!stored && stored.error().code() != Code::kNotFound) {
+      co_return replica.MakeReply(stored.error(), RequestUnits());
+    }
     if (!stored || (!logical_partition && !storage::DecodeItem(*stored)->header.Expired(
                                               container.default_ttl, replica.wall()))) {
       continue;  // somebody was faster
@@ -190,7 +224,13 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
     charge += partition::PriceOfDelete(item.bson().size(), container.index.CountTerms(item));
     set.Delete(Space::kItems, key);
     for (const std::string& entry : UniqueEntries(container, prefix, item)) {
-      set.Delete(Space::kIndex, entry);
+      Result<bool> held = co_await HoldsUnique(replica, entry, IdOf(*stored));
+      if (!held) {
+        co_return replica.MakeReply(held.error(), RequestUnits());
+      }
+      if (*held) {
+        set.Delete(Space::kIndex, entry);
+      }
     }
     set.change.bytes -= static_cast<int64_t>(key.size() + stored->size());
     set.change.items -= 1;
@@ -198,7 +238,7 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
   Reply reply = replica.MakeReply(Status(), charge);
   if (!set.empty()) {
     set.time = replica.NextTime();
-    Result<Lsn> lsn = co_await replica.Commit(std::move(set));
+    Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
     if (!lsn) {
       co_return replica.MakeReply(lsn.error(), RequestUnits());
     }

@@ -113,7 +113,7 @@ inline ItemStep Create(std::string_view json) { return BodyStep(StepKind::kCreat
 inline ItemStep Upsert(std::string_view json) { return BodyStep(StepKind::kUpsert, json); }
 inline ItemStep Replace(std::string_view json) { return BodyStep(StepKind::kReplace, json); }
 inline ItemStep Delete(std::string id) { return {.kind = StepKind::kDelete, .id = std::move(id)}; }
-inline ItemStep Read(std::string id) { return {.kind = StepKind::kRead, .id = std::move(id)}; }
+inline ItemStep ReadStep(std::string id) { return {.kind = StepKind::kRead, .id = std::move(id)}; }
 // `body` is that of a patch request.
 inline ItemStep PatchStep(std::string id, std::string_view body) {
   ItemStep step{.kind = StepKind::kPatch, .id = std::move(id)};
@@ -174,7 +174,8 @@ class TestNode {
     }();
     EXPECT_TRUE(once);
     RegisterItemOperations(registry_);
-    Open();
+    // On a thread of its own, which remembers nothing of earlier nodes at the same address.
+    std::thread([this] { Open(); }).join();
     workers_->Start();
     store_->Start();
     if (options_.background) {
@@ -364,7 +365,8 @@ class TestNode {
     router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_);
     host_ = std::make_unique<PartitionHost>(*catalog_, *store_, *workers_, *machine_.clock,
                                             replicas_, options_.host);
-    host_->Load(std::move(outcomes));
+    loaded = host_->Load(std::move(outcomes));
+    EXPECT_TRUE(loaded.ok()) << loaded.ToString();
     catalog_->SetListener(host_.get());
   }
   void StartLoopback() {

@@ -160,7 +160,10 @@ StepResult Evaluation::Patch(size_t index, Slot& slot) {
     if (!condition) {
       return Refused(condition.error());
     }
-    if (!(*condition)->Holds(before.root())) {
+    types::Document seen = NamesSystemProperty(step.patch.condition)
+                               ? WithSystemProperties(container_, *slot.now)
+                               : before;
+    if (!(*condition)->Holds(seen.root())) {
       return Refused(
           Status(Code::kConditionFalse, "One of the specified pre-condition is not met."));
     }
@@ -220,8 +223,18 @@ Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
   std::map<std::string, std::string> entries;  // entry -> id that holds it after the transaction
   std::set<std::string> gone;
   for (const auto& [id, slot] : slots_) {
-    if (slot.changed && slot.stored) {
-      gone.merge(UniqueEntries(container_, prefix_, Payload(*slot.stored)));
+    if (!slot.changed || !slot.stored) {
+      continue;
+    }
+    for (const std::string& entry : UniqueEntries(container_, prefix_, Payload(*slot.stored))) {
+      // An expired item may have lost its value to another one.
+      Result<bool> held = co_await HoldsUnique(replica_, entry, id);
+      if (!held) {
+        co_return held.error();
+      }
+      if (*held) {
+        gone.insert(entry);
+      }
     }
   }
   for (const auto& [id, slot] : slots_) {
@@ -234,7 +247,11 @@ Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
         Result<std::string> holder = co_await replica_.Read(Space::kIndex, entry);
         if (holder) {
           // An expired item that is still stored does not hold its values.
-          taken = (co_await ReadLive(replica_, container_, prefix_ + *holder)).has_value();
+          Result<std::string> live = co_await ReadLive(replica_, container_, prefix_ + *holder);
+          if (!live && live.error().code() != Code::kNotFound) {
+            co_return live.error();
+          }
+          taken = live.has_value();
         } else if (holder.error().code() != Code::kNotFound) {
           co_return holder.error();
         }
@@ -409,7 +426,10 @@ Task<Reply> WriteItems::Run(Replica& replica) {
   if (Status reached = CheckSession(replica, session); !reached.ok()) {
     co_return replica.MakeReply(std::move(reached), partition::PriceOfRefusedWrite());
   }
-  auto guard = co_await replica.Acquire(LatchesOf(container, *this));
+  Result<Replica::Turn> turn = co_await replica.Acquire(*this, LatchesOf(container, *this));
+  if (!turn) {
+    co_return replica.MakeReply(turn.error(), RequestUnits());
+  }
   if (const Replica::Outcome* before = replica.Recall(id)) {
     co_return co_await Repeat(replica, container, Replica::Outcome(*before));
   }
@@ -417,9 +437,14 @@ Task<Reply> WriteItems::Run(Replica& replica) {
   Evaluation evaluation(replica, container, *this);
   Reply reply = replica.MakeReply(co_await evaluation.Load(), RequestUnits());
   std::vector<StepResult> results;
+  size_t result_bytes = 0;
   for (size_t i = 0; i < steps.size() && reply.status.ok(); ++i) {
     results.push_back(evaluation.Run(i));
     reply.charge += results.back().charge;
+    result_bytes += results.back().item.size();
+    if (result_bytes > kResultBytesMax && steps.size() > 1) {
+      results.back().status = Status(Code::kTooLarge, "The results of the batch are too large.");
+    }
     if (!results.back().status.ok() && results.back().status.code() != Code::kNotModified) {
       reply.status = results.back().status;
       Undo(results, steps.size(), i);
@@ -444,10 +469,14 @@ Task<Reply> WriteItems::Run(Replica& replica) {
     co_return reply;
   }
   evaluation.Finish(set, results);
+  if (set.bytes() > kWriteSetBytesMax) {
+    co_return replica.MakeReply(Status(Code::kTooLarge, "The changes of the batch are too large."),
+                                partition::PriceOfRefusedWrite());
+  }
   reply.body = EncodeStepResults(results);
   if (!set.empty()) {
     set.result = Remembered(reply, results);
-    Result<Lsn> lsn = co_await replica.Commit(std::move(set));
+    Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
     if (!lsn) {
       co_return replica.MakeReply(lsn.error(), partition::PriceOfRefusedWrite());
     }

@@ -75,7 +75,7 @@ TEST_F(BatchTest, TheStepThatFailedIsNamedAndTheOthersAreUndone) {
 TEST_F(BatchTest, StepsSeeWhatEarlierStepsDid) {
   Written written = Write(
       {Create(Item("1", R"("n":1)")), PatchStep("1", R"([{"op":"incr","path":"/n","value":1}])"),
-       Read("1"), Delete("1"), Create(Item("1", R"("n":7)")), Upsert(Item("1", R"("n":8)"))});
+       ReadStep("1"), Delete("1"), Create(Item("1", R"("n":7)")), Upsert(Item("1", R"("n":8)"))});
   ASSERT_EQ(written.code(), Code::kOk) << written.reply.status.ToString();
   EXPECT_EQ(JsonOf(written.item(1)), Item("1", R"("n":2)"));
   EXPECT_EQ(JsonOf(written.item(2)), Item("1", R"("n":2)"));
@@ -122,19 +122,19 @@ TEST_F(BatchTest, AnEtagFromBeforeTheBatchIsOldOnceAStepHasWritten) {
 }
 
 TEST_F(BatchTest, AReadStepShowsTheEtagThatTheEarlierStepGave) {
-  Written written = Write({Create(Item("1")), Read("1")});
+  Written written = Write({Create(Item("1")), ReadStep("1")});
   EXPECT_EQ(EtagOf(written.item(1)), EtagOf(written.item(0)));
 }
 
 TEST_F(BatchTest, AReadStepSeesAChangeOfAnEarlierStepAsModified) {
   std::string etag = EtagOf(Write({Create(Item("1", R"("n":1)"))}).item());
-  Written written = Write({Upsert(Item("1", R"("n":2)")), IfNoneMatch(Read("1"), etag)});
+  Written written = Write({Upsert(Item("1", R"("n":2)")), IfNoneMatch(ReadStep("1"), etag)});
   EXPECT_EQ(written.steps.at(1).status.code(), Code::kOk);
 }
 
 TEST_F(BatchTest, AReadStepOfWhatTheClientHasDoesNotFailTheBatch) {
   std::string etag = EtagOf(Write({Create(Item("1"))}).item());
-  Written written = Write({IfNoneMatch(Read("1"), etag), Create(Item("2"))});
+  Written written = Write({IfNoneMatch(ReadStep("1"), etag), Create(Item("2"))});
   EXPECT_EQ(written.code(), Code::kOk);
   EXPECT_EQ(written.steps[0].status.code(), Code::kNotModified);
   EXPECT_EQ(Read("2"), Item("2"));
@@ -142,7 +142,7 @@ TEST_F(BatchTest, AReadStepOfWhatTheClientHasDoesNotFailTheBatch) {
 
 TEST_F(BatchTest, ABatchOfReadsWritesNothing) {
   Written written = Write({Create(Item("1"))});
-  Written reads = Write({Read("1"), Read("1")});
+  Written reads = Write({ReadStep("1"), ReadStep("1")});
   EXPECT_EQ(reads.code(), Code::kOk);
   EXPECT_EQ(reads.reply.lsn, written.reply.lsn);
   EXPECT_EQ(EtagOf(reads.item(1)), EtagOf(written.item()));

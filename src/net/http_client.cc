@@ -91,6 +91,9 @@ Result<HttpAnswer> CallHttp(const HttpCall& call) {
     stream.set_verify_callback(asio::ssl::host_name_verification(url.host));
     stream.handshake(asio::ssl::stream_base::client);
     return Exchange(stream, call, url);
+  } catch (const boost::system::system_error& e) {
+    // Not what(): it names places in our libraries.
+    return Error(Code::kUnavailable, "no answer from " + call.url + ": " + e.code().message());
   } catch (const std::exception& e) {
     return Error(Code::kUnavailable, "no answer from " + call.url + ": " + e.what());
   }

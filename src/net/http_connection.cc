@@ -80,10 +80,8 @@ struct HttpExchange {
   void Sent() {
     out.clear();
     sent = 0;
-    if (!tail.empty()) {
-      tail = {};
-      reply.Clear();
-    }
+    tail = {};
+    reply.Clear();
     Shrink(out);
     Shrink(reply.body);
   }
@@ -228,6 +226,7 @@ Task<> HttpConnection::Run() {
     while (NextRequest()) {
       HttpExchange& exchange = *exchange_;
       try {
+        exchange.reply.Clear();  // nothing of one reply may reach another
         co_await all_.handler_(exchange.parser.request(), exchange.reply);
       } catch (...) {
         Fail(std::current_exception());

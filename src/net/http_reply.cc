@@ -72,7 +72,12 @@ std::string_view HttpRequest::Get(std::string_view name) const {
 }
 
 void HttpReply::Add(std::string_view name, std::string_view value) {
-  headers.append(name).append(": ").append(value).append("\r\n");
+  headers.append(name).append(": ");
+  // Whatever a value holds, it stays one line.
+  for (char c : value) {
+    headers.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c);
+  }
+  headers.append("\r\n");
 }
 
 void HttpReply::Clear() {

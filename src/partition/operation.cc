@@ -34,7 +34,8 @@ Reply Reply::Decode(Decoder& decoder) {
   return reply;
 }
 
-std::string OperationRegistry::EncodeMessage(const Target& target, const Operation& operation) {
+std::string OperationRegistry::EncodeMessage(const Operation& operation) {
+  const Target& target = operation.target;
   std::string bytes;
   Encoder encoder(bytes);
   encoder.U8(kMessageVersion);
@@ -49,14 +50,14 @@ std::string OperationRegistry::EncodeMessage(const Target& target, const Operati
   return bytes;
 }
 
-Result<OperationRegistry::Message> OperationRegistry::DecodeMessage(std::string_view bytes) const {
+Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_view bytes) const {
   Decoder decoder(bytes);
   uint8_t version = decoder.U8();
-  Message message;
-  message.target.container = ContainerId(decoder.U32());
-  message.target.partition = PartitionId(decoder.Varint());
-  message.target.generation = decoder.Varint();
-  message.target.schema_version = decoder.Varint();
+  Target target;
+  target.container = ContainerId(decoder.U32());
+  target.partition = PartitionId(decoder.Varint());
+  target.generation = decoder.Varint();
+  target.schema_version = decoder.Varint();
   storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
   auto kind = static_cast<OperationKind>(decoder.U8());
   auto found = decoders_.find(kind);
@@ -64,12 +65,13 @@ Result<OperationRegistry::Message> OperationRegistry::DecodeMessage(std::string_
     return Error(Code::kInvalidArgument,
                  "operation message is malformed or newer than this program");
   }
-  ORRERY_TRY(message.operation, found->second(decoder));
+  ORRERY_TRY(std::unique_ptr<Operation> operation, found->second(decoder));
   if (!decoder.done()) {
     return Error(Code::kInvalidArgument, "operation message is malformed");
   }
-  message.operation->id = id;
-  return message;
+  operation->id = id;
+  operation->target = target;
+  return operation;
 }
 
 }  // namespace orrery::partition

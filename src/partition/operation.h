@@ -61,12 +61,16 @@ class Operation {
   virtual void Encode(Encoder& encoder) const = 0;
   // Writes and scans run on the partition's worker, point reads where they arrive.
   virtual bool runs_anywhere() const { return false; }
+  // Reads are served also by a node whose log has failed.
+  virtual bool writes() const = 0;
   // What admission reserves. Zero: admitted whatever the budget (work of the system itself).
   virtual RequestUnits least_price() const = 0;
   virtual runtime::Task<Reply> Run(Replica& replica) = 0;
 
   // The same for every try of the operation.
   storage::OperationId id;
+  // Where this try goes; set by whoever executes it.
+  Target target;
 };
 
 class OperationRegistry {
@@ -75,13 +79,9 @@ class OperationRegistry {
   void Register(OperationKind kind, Decode decode) { decoders_[kind] = std::move(decode); }
 
   // message = version u8, target, id, kind u8, body.
-  static std::string EncodeMessage(const Target& target, const Operation& operation);
-  struct Message {
-    Target target;
-    std::unique_ptr<Operation> operation;
-  };
-  // kInvalidArgument for anything malformed.
-  Result<Message> DecodeMessage(std::string_view bytes) const;
+  static std::string EncodeMessage(const Operation& operation);
+  // With its target and id. kInvalidArgument for anything malformed.
+  Result<std::unique_ptr<Operation>> DecodeMessage(std::string_view bytes) const;
 
  private:
   std::map<OperationKind, Decode> decoders_;

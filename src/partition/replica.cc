@@ -23,7 +23,8 @@ Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<co
       schema_(std::move(schema)),
       schema_version_(schema_->version) {}
 
-Status Replica::CheckTarget(const Target& target) const {
+Status Replica::CheckTarget(const Operation& operation) const {
+  const Target& target = operation.target;
   if (target.generation != range_.generation) {
     return Status(Code::kMoved,
                   "the partition is at generation " + std::to_string(range_.generation));
@@ -31,16 +32,14 @@ Status Replica::CheckTarget(const Target& target) const {
   if (target.schema_version != schema_version_.load(std::memory_order_acquire)) {
     return Status(Code::kSchemaChanged, "the container's definition has changed");
   }
-  if (!set_->leads()) {
+  if (operation.writes() && !set_->leads()) {
     return Status(Code::kNotLeader, "this replica does not lead");
   }
   return Status::Ok();
 }
 
-runtime::Task<Reply> Replica::Execute(const Target& target, Operation& operation) {
-  // A node whose log has failed still serves the reads it may.
-  Status fit = CheckTarget(target);
-  if (!fit.ok() && !(fit.code() == Code::kNotLeader && operation.runs_anywhere())) {
+runtime::Task<Reply> Replica::Execute(Operation& operation) {
+  if (Status fit = CheckTarget(operation); !fit.ok()) {
     co_return MakeReply(std::move(fit), RequestUnits());
   }
   RequestUnits least = operation.least_price();
@@ -64,7 +63,8 @@ runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits lea
   Reply reply = co_await operation.Run(*this);
   charge_hundredths_.fetch_add(static_cast<uint64_t>(reply.charge.hundredths()),
                                std::memory_order_relaxed);
-  if (governed_.load(std::memory_order_relaxed)) {
+  // What the system does by itself is on nobody's account.
+  if (least > RequestUnits() && governed_.load(std::memory_order_relaxed)) {
     governor_->Settle(reply.charge - least, services_.clock.Now());
   }
   co_return reply;
@@ -112,11 +112,20 @@ void Replica::Remember(const storage::OperationId& id, Lsn lsn, std::string_view
   }
 }
 
-runtime::Task<Result<Lsn>> Replica::Commit(storage::WriteSet set) {
+runtime::Task<Result<Replica::Turn>> Replica::Acquire(const Operation& operation,
+                                                      std::vector<Latch> latches) {
+  Turn turn;
+  turn.guard = co_await latches_.Acquire(std::move(latches));
+  ORRERY_CO_TRY_STATUS(CheckTarget(operation));
+  turn.term = set_->term();
+  co_return turn;
+}
+
+runtime::Task<Result<Lsn>> Replica::Commit(storage::WriteSet set, const Turn& turn) {
   storage::OperationId id = set.id;
   WallTime time = set.time;
   std::string result = set.result;
-  ORRERY_CO_TRY(Lsn lsn, co_await set_->Commit(std::move(set), set_->term()));
+  ORRERY_CO_TRY(Lsn lsn, co_await set_->Commit(std::move(set), turn.term));
   Remember(id, lsn, result, time);
   co_return lsn;
 }

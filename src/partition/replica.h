@@ -31,7 +31,6 @@ struct ReplicaServices {
   storage::Engine& state;
   runtime::WorkerPool& workers;
   const Clock& clock;
-  uint64_t logical_partition_bytes_max = 20ull << 30;
 };
 
 struct ReplicaStats {
@@ -46,16 +45,23 @@ class Replica {
           std::shared_ptr<Governor> governor, bool governed, runtime::Worker& worker,
           std::unique_ptr<replication::ReplicaSet> set, const ReplicaServices& services);
 
-  runtime::Task<Reply> Execute(const Target& target, Operation& operation);
+  // REQUIRES: operation.target is set.
+  runtime::Task<Reply> Execute(Operation& operation);
 
   // For operations ------------------------------------------------------------------------------
 
   // Any key of the state; kNotFound if there is none.
   runtime::Task<Result<std::string>> Read(storage::Space space, std::string_view key);
   // REQUIRES for the rest: on the partition's worker.
-  runtime::Task<Latches::Guard> Acquire(std::vector<Latch> latches) {
-    return latches_.Acquire(std::move(latches));
-  }
+
+  // The right to evaluate a write: its latches, and the term in which it is evaluated.
+  struct Turn {
+    Latches::Guard guard;
+    uint64_t term = 0;
+  };
+  // Waits for the latches, then looks again whether the operation still fits this replica: while it
+  // waited the partition may have been split, or the leadership lost.
+  runtime::Task<Result<Turn>> Acquire(const Operation& operation, std::vector<Latch> latches);
   // Partition time for `count` changes: later than every time given before. The last of them is
   // returned.
   WallTime NextTime(int64_t count = 1);
@@ -65,7 +71,8 @@ class Replica {
     std::string result;
   };
   const Outcome* Recall(const storage::OperationId& id) const;
-  runtime::Task<Result<Lsn>> Commit(storage::WriteSet set);
+  // REQUIRES: nothing was waited for between NextTime() and this.
+  runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, const Turn& turn);
   // Brings back what Recall knew before a restart.
   void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time);
 
@@ -93,7 +100,7 @@ class Replica {
   void SetGoverned(bool governed) { governed_.store(governed, std::memory_order_relaxed); }
 
  private:
-  Status CheckTarget(const Target& target) const;
+  Status CheckTarget(const Operation& operation) const;
   runtime::Task<Reply> RunAdmitted(Operation& operation, RequestUnits least);
 
   const ContainerId container_;

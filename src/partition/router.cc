@@ -69,6 +69,10 @@ runtime::Task<Reply> Router::Execute(Ring ring, std::string_view epk, Operation&
     if ((code != Code::kMoved && code != Code::kSchemaChanged) || tries == kTriesMax) {
       co_return reply;
     }
+    if (tries > 1) {
+      // The catalog is ahead of the replica for a moment: 2 ms, 4 ms ... a second in all.
+      co_await runtime::Sleep(std::chrono::milliseconds(1 << (tries - 1)));
+    }
     ring = find_ring_(ring.container);
     if (ring.map == nullptr) {
       co_return Reply{.status = Status(Code::kOwnerNotFound, "the container is gone")};
@@ -81,23 +85,22 @@ runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& r
   if (operation.id == storage::OperationId()) {
     operation.id = {.high = random_.Next(), .low = random_.Next()};
   }
-  Target target{.container = ring.container,
-                .partition = range.id,
-                .generation = range.generation,
-                .schema_version = ring.schema_version};
+  operation.target = {.container = ring.container,
+                      .partition = range.id,
+                      .generation = range.generation,
+                      .schema_version = ring.schema_version};
   if (peer_ != nullptr) {
-    co_return co_await Send(target, operation);
+    co_return co_await Send(operation);
   }
   std::shared_ptr<Replica> replica = replicas_.Find(range.id);
   if (replica == nullptr) {
     co_return Reply{.status = Status(Code::kMoved, "the partition is not here")};
   }
-  co_return co_await replica->Execute(target, operation);
+  co_return co_await replica->Execute(operation);
 }
 
-runtime::Task<Reply> Router::Send(const Target& target, Operation& operation) {
-  Result<std::string> answer =
-      co_await peer_->Call(OperationRegistry::EncodeMessage(target, operation));
+runtime::Task<Reply> Router::Send(Operation& operation) {
+  Result<std::string> answer = co_await peer_->Call(OperationRegistry::EncodeMessage(operation));
   if (!answer) {
     co_return Reply{.status = answer.error()};
   }
@@ -106,12 +109,12 @@ runtime::Task<Reply> Router::Send(const Target& target, Operation& operation) {
 }
 
 runtime::Task<std::string> Router::HandleMessage(std::string message) {
-  Result<OperationRegistry::Message> decoded = registry_.DecodeMessage(message);
+  Result<std::unique_ptr<Operation>> decoded = registry_.DecodeMessage(message);
   Reply reply;
   if (!decoded) {
     reply.status = decoded.error();
-  } else if (std::shared_ptr<Replica> replica = replicas_.Find(decoded->target.partition)) {
-    reply = co_await replica->Execute(decoded->target, *decoded->operation);
+  } else if (std::shared_ptr<Replica> replica = replicas_.Find((*decoded)->target.partition)) {
+    reply = co_await replica->Execute(**decoded);
   } else {
     reply.status = Status(Code::kMoved, "the partition is not here");
   }

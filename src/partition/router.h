@@ -69,7 +69,7 @@ class Router {
   void SendEverythingTo(net::PeerClient* client) { peer_ = client; }
 
  private:
-  runtime::Task<Reply> Send(const Target& target, Operation& operation);
+  runtime::Task<Reply> Send(Operation& operation);
 
   ReplicaTable& replicas_;
   const OperationRegistry& registry_;

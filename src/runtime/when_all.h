@@ -1,6 +1,7 @@
 // WhenAll: runs tasks side by side on the caller's worker and gives their results in order.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -16,6 +17,7 @@ Task<std::vector<T>> WhenAll(std::vector<Task<T>> tasks) {
     std::vector<std::optional<T>> results;
     size_t left;
     std::function<void(bool)> resume;
+    std::exception_ptr failure;  // of any task; thrown when all have ended
   };
   if (tasks.empty()) {
     co_return std::vector<T>();
@@ -26,7 +28,11 @@ Task<std::vector<T>> WhenAll(std::vector<Task<T>> tasks) {
   auto start = [&tasks, shared](std::function<void(bool)> resume) {
     shared->resume = std::move(resume);
     auto run = [](Task<T> task, std::shared_ptr<Shared> shared, size_t index) -> Task<> {
-      shared->results[index] = co_await std::move(task);
+      try {
+        shared->results[index] = co_await std::move(task);
+      } catch (...) {
+        shared->failure = std::current_exception();
+      }
       if (--shared->left == 0) {
         shared->resume(true);
       }
@@ -36,6 +42,9 @@ Task<std::vector<T>> WhenAll(std::vector<Task<T>> tasks) {
     }
   };
   co_await Suspend<bool>(std::move(start));
+  if (shared->failure) {
+    std::rethrow_exception(shared->failure);
+  }
   std::vector<T> results;
   results.reserve(shared->results.size());
   for (auto& result : shared->results) {

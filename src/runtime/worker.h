@@ -6,6 +6,7 @@
 // worker.
 #pragma once
 
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -113,15 +114,31 @@ auto OnWorker(Worker& worker, F make) -> std::invoke_result_t<F> {
                                            boost::asio::use_awaitable);
 }
 
-// Runs `work` where it may wait for a disk, and resumes here with its result.
+// Runs `work` where it may wait for a disk, and resumes here with its result, or with what it
+// threw.
 template <typename F>
 Task<std::invoke_result_t<F>> OnBlocking(WorkerPool& pool, F work) {
   using T = std::invoke_result_t<F>;
-  co_return co_await Suspend<T>(
-      [&pool, work = std::move(work)](std::function<void(T)> resume) mutable {
-        pool.PostBlocking(
-            [work = std::move(work), resume = std::move(resume)]() mutable { resume(work()); });
-      });
+  struct Outcome {
+    std::optional<T> value;
+    std::exception_ptr failure;
+  };
+  auto start = [&pool, &work](std::function<void(Outcome)> resume) {
+    pool.PostBlocking([&work, resume = std::move(resume)] {
+      Outcome outcome;
+      try {
+        outcome.value = work();
+      } catch (...) {
+        outcome.failure = std::current_exception();
+      }
+      resume(std::move(outcome));
+    });
+  };
+  Outcome outcome = co_await Suspend<Outcome>(std::move(start));
+  if (outcome.failure) {
+    std::rethrow_exception(outcome.failure);
+  }
+  co_return std::move(*outcome.value);
 }
 
 // Suspends the task for at least `duration`, on its own worker's timer.

@@ -62,7 +62,7 @@ Task<> Node::Handle(const net::HttpRequest& request, net::HttpReply& reply) {
 }
 
 Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply) {
-  std::string_view path = request.target.substr(1);
+  std::string_view path = request.target.substr(1, request.target.find('?') - 1);
   if (path == "metrics") {
     if (!request.loopback && !settings_.metrics_public) {
       AnswerError(reply, 403,
@@ -106,14 +106,11 @@ Task<Status> Node::RegenerateKey(std::string_view body) {
     co_return Status(Code::kInvalidArgument,
                      "with --dev the primary key is the emulator's and cannot be changed");
   }
-  model::AccountKeys keys = catalog_->view()->keys;
-  std::string& key = keys.keys[static_cast<size_t>(*name)];
-  key.resize(64);
-  SecretBytes({reinterpret_cast<uint8_t*>(key.data()), key.size()});
-  Status status = co_await catalog_->SetKeys(keys);
+  auto change = [name](model::AccountKeys& keys) {
+    keys.keys[static_cast<size_t>(*name)] = RandomKey();
+  };
+  Status status = co_await ChangeKeys(change);
   if (status.ok()) {
-    auto write = [&] { return WriteKeysFile(settings_.data, keys); };
-    status = co_await runtime::OnBlocking(*workers_, write);
     log::Info("account key regenerated", {{"key", std::string(KeyText(*name))}});
   }
   co_return status;
@@ -126,11 +123,15 @@ Task<Status> Node::Backup(std::string_view body) {
                      "'folder' must be an absolute path on the server's machine");
   }
   auto take = [this, folder]() -> Status {
-    if (std::filesystem::exists(folder)) {
-      return Status(Code::kAlreadyExists, folder + " exists already");
+    std::error_code error;
+    if (std::filesystem::exists(folder, error) || error) {
+      return Status(Code::kAlreadyExists,
+                    folder + (error ? ": " + error.message() : " exists already"));
     }
-    ORRERY_RETURN_IF_ERROR(PrepareDataFolder(folder));
-    return store_->Checkpoint(folder);
+    ORRERY_RETURN_IF_ERROR(MakeFolder(folder));
+    ORRERY_RETURN_IF_ERROR(store_->Checkpoint(folder));
+    // Last: a backup that was cut short has no FORMAT and cannot be restored.
+    return WriteFormat(folder);
   };
   co_return co_await runtime::OnBlocking(*workers_, take);
 }

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/random.h"
 #include "types/document.h"
 
 namespace orrery::server {
@@ -17,6 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr size_t kAccountKeyBytes = 64;
 constexpr std::string_view kFormat = "orrery data format 1\n";
 constexpr std::string_view kEmulatorKey =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
@@ -45,30 +47,44 @@ Status ReplaceFile(const std::string& path, std::string_view content, mode_t mod
   if (!ok || ::rename(draft.c_str(), path.c_str()) != 0) {
     return Status(Code::kUnavailable, "cannot write " + path + ": " + std::strerror(errno));
   }
+  // The name is durable when the folder is.
+  int folder = ::open(fs::path(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder >= 0) {
+    ::fsync(folder);
+    ::close(folder);
+  }
   return Status::Ok();
 }
 
 }  // namespace
 
-Status PrepareDataFolder(const std::string& folder) {
+Status MakeFolder(const std::string& folder) {
   std::error_code error;
-  if (!fs::exists(folder, error)) {
-    fs::create_directories(folder, error);
+  fs::create_directories(folder, error);
+  if (!error) {
     fs::permissions(folder, fs::perms::owner_all, error);
   }
-  if (error) {
-    return Status(Code::kUnavailable,
-                  "cannot make the data folder " + folder + ": " + error.message());
-  }
+  return error ? Status(Code::kUnavailable,
+                        "cannot make the folder " + folder + ": " + error.message())
+               : Status::Ok();
+}
+
+Status WriteFormat(const std::string& folder) {
+  return ReplaceFile(folder + "/FORMAT", kFormat, 0600);
+}
+
+Status PrepareDataFolder(const std::string& folder) {
+  std::error_code error;
   std::string path = folder + "/FORMAT";
   if (!fs::exists(path, error)) {
     for (const auto& entry : fs::directory_iterator(folder, error)) {
-      if (entry.path().filename() != "lost+found") {
+      if (entry.path().filename() != "lost+found" && entry.path().filename() != "FORMAT.new") {
         return Status(Code::kInvalidArgument,
                       folder + " holds files but is not a data folder of Orrery");
       }
     }
-    return ReplaceFile(path, kFormat, 0600);
+    ORRERY_RETURN_IF_ERROR(MakeFolder(folder));
+    return WriteFormat(folder);
   }
   auto format = ReadFile(path);
   if (!format || *format != kFormat) {
@@ -159,6 +175,12 @@ Status RestoreBackup(const std::string& backup, const std::string& folder) {
   return error
              ? Status(Code::kUnavailable, "cannot restore into " + folder + ": " + error.message())
              : Status::Ok();
+}
+
+std::string RandomKey() {
+  std::string key(kAccountKeyBytes, '\0');
+  SecretBytes({reinterpret_cast<uint8_t*>(key.data()), key.size()});
+  return key;
 }
 
 std::string EmulatorKey() {

@@ -18,6 +18,9 @@ namespace orrery::server {
 // Makes the folder (mode 0700) and FORMAT if they are missing. kInvalidArgument: not ours, or
 // newer.
 Status PrepareDataFolder(const std::string& folder);
+// The parts of it, for a backup: the folder first, FORMAT when all else is there.
+Status MakeFolder(const std::string& folder);
+Status WriteFormat(const std::string& folder);
 
 Status WriteKeysFile(const std::string& folder, const model::AccountKeys& keys);
 Result<model::AccountKeys> ReadKeysFile(const std::string& folder);
@@ -34,6 +37,8 @@ Status RestoreBackup(const std::string& backup, const std::string& folder);
 std::string_view KeyText(model::KeyName name);
 std::optional<model::KeyName> ParseKeyName(std::string_view text);
 
+// A new account key, raw.
+std::string RandomKey();
 // The key that every Cosmos DB emulator has, raw.
 std::string EmulatorKey();
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include <CLI/CLI.hpp>
+#include <sys/resource.h>
 
 #include "base/log.h"
 #include "server/commands.h"
@@ -55,6 +56,27 @@ sigset_t ServerSignals() {
   return signals;
 }
 
+// Connections must never take the file descriptors that the stores need: without one the log fails.
+constexpr uint64_t kFilesOfStores = 1536;
+
+Status FitFileLimit(Settings& settings) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+    return Status::Ok();
+  }
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+  getrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_cur < kFilesOfStores + 64) {
+    return Status(Code::kInvalidArgument,
+                  "the limit of open files is " + std::to_string(limit.rlim_cur) + "; at least " +
+                      std::to_string(kFilesOfStores + 64) + " are needed (ulimit -n)");
+  }
+  settings.connections_max =
+      std::min<uint64_t>(settings.connections_max, limit.rlim_cur - kFilesOfStores);
+  return Status::Ok();
+}
+
 // Until SIGINT or SIGTERM. A changed certificate is taken when it is seen, or at once on SIGHUP.
 void WaitForTheEnd(Node& node, const sigset_t& signals) {
   auto changed = [&node] {
@@ -78,7 +100,11 @@ void WaitForTheEnd(Node& node, const sigset_t& signals) {
 
 int RunStart(const StartOptions& options) {
   Settings settings;
-  if (Status status = LoadSettings(options, settings); !status.ok()) {
+  Status status = LoadSettings(options, settings);
+  if (status.ok()) {
+    status = FitFileLimit(settings);
+  }
+  if (!status.ok()) {
     std::fprintf(stderr, "orrery: %s\n", status.message().c_str());
     return 2;
   }

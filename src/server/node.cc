@@ -15,7 +15,6 @@ namespace orrery::server {
 namespace {
 
 constexpr Duration kStopGrace = std::chrono::seconds(10);
-constexpr size_t kAccountKeyBytes = 64;
 
 // The compiler of conditions that model/ asks for, made of query/.
 class QueryCondition final : public model::Condition {
@@ -41,12 +40,6 @@ Result<std::unique_ptr<model::Condition>> CompileQuery(std::string_view text,
     return Error(query.error());
   }
   return std::make_unique<QueryCondition>(std::move(*query));
-}
-
-std::string RandomKey() {
-  std::string key(kAccountKeyBytes, '\0');
-  SecretBytes({reinterpret_cast<uint8_t*>(key.data()), key.size()});
-  return key;
 }
 
 // Runs a task on a worker and waits for it. REQUIRES: not on a worker.
@@ -103,27 +96,27 @@ Status Node::OpenStore() {
 }
 
 Status Node::PrepareKeys() {
-  model::AccountKeys keys = catalog_->view()->keys;
-  const std::string known = EmulatorKey();
-  auto at = [&keys](model::KeyName name) -> std::string& {
-    return keys.keys[static_cast<size_t>(name)];
-  };
-  for (std::string& key : keys.keys) {
-    if (key.empty() || (!settings_.dev && key == known)) {
-      key = RandomKey();
+  auto prepare = [dev = settings_.dev](model::AccountKeys& keys) {
+    const std::string known = EmulatorKey();
+    for (std::string& key : keys.keys) {
+      if (key.empty() || (!dev && key == known)) {
+        key = RandomKey();
+      }
     }
-  }
-  if (settings_.dev) {
-    at(model::KeyName::kPrimary) = known;
-  }
-  return ChangeKeys(std::move(keys));
+    if (dev) {
+      keys.keys[static_cast<size_t>(model::KeyName::kPrimary)] = known;
+    }
+  };
+  return RunOn(workers_->at(0), ChangeKeys(prepare));
 }
 
-Status Node::ChangeKeys(model::AccountKeys keys) {
-  if (keys.keys != catalog_->view()->keys.keys) {
-    ORRERY_RETURN_IF_ERROR(RunOn(workers_->at(0), catalog_->SetKeys(keys)));
+runtime::Task<Status> Node::ChangeKeys(std::function<void(model::AccountKeys&)> change) {
+  Result<model::AccountKeys> keys = co_await catalog_->ChangeKeys(std::move(change));
+  if (!keys) {
+    co_return keys.error();
   }
-  return WriteKeysFile(settings_.data, keys);
+  auto write = [this, &keys] { return WriteKeysFile(settings_.data, *keys); };
+  co_return co_await runtime::OnBlocking(*workers_, write);
 }
 
 Status Node::StartLoopback() {
@@ -185,7 +178,7 @@ Status Node::Start() {
   model::HostOptions host_options{.burst = settings_.burst, .strict = settings_.strict};
   host_ = std::make_unique<model::PartitionHost>(*catalog_, *store_, *workers_, clock_, replicas_,
                                                  host_options);
-  host_->Load(std::move(outcomes_));
+  ORRERY_RETURN_IF_ERROR(host_->Load(std::move(outcomes_)));
   catalog_->SetListener(host_.get());
 
   workers_->Start();

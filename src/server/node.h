@@ -2,6 +2,7 @@
 // takes them down from the top.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -37,7 +38,8 @@ class Node {
   Status PrepareKeys();
   Status StartLoopback();
   Status StartHttp();
-  Status ChangeKeys(model::AccountKeys keys);
+  // In the catalog, and in the file for `orrery keys`.
+  runtime::Task<Status> ChangeKeys(std::function<void(model::AccountKeys&)> change);
 
   // The admin endpoints (admin.cc).
   runtime::Task<> Handle(const net::HttpRequest& request, net::HttpReply& reply);

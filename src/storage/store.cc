@@ -14,6 +14,8 @@ namespace {
 constexpr uint8_t kRecordVersion = 1;
 constexpr uint8_t kEntryVersion = 1;
 constexpr Duration kUpkeepInterval = std::chrono::milliseconds(200);
+constexpr Duration kCutRetryInterval = std::chrono::seconds(5);
+constexpr uint64_t kTrailBytesMax = 4 << 20;
 constexpr size_t kReplayBatchBytes = 4 << 20;
 
 std::string EntryKey(GroupId group, Lsn index) {
@@ -120,7 +122,7 @@ Status Store::ReplayGroup(GroupId group, Iterator& log,
       ORRERY_RETURN_IF_ERROR(write());
     }
   }
-  return batch.empty() ? Status::Ok() : write();
+  return record.applied == records_[group].applied ? Status::Ok() : write();
 }
 
 Status Store::ApplyEntry(const LogEntry& entry, Batch& batch,
@@ -371,36 +373,51 @@ ReplicaRecord Store::Record(GroupId group) const {
   return found == records_.end() ? ReplicaRecord() : found->second;
 }
 
+// Where the log of a group may be cut, given what is applied: a trail stays for operation ids,
+// unless its entries are large. Nothing if it is not worth a cut.
+std::optional<Lsn> Store::CutPoint(GroupId group, Lsn applied, Lsn cut) const {
+  uint64_t trail = options_.trail_entries;
+  uint64_t to = applied.value() > trail ? applied.value() - trail : 0;
+  std::string begin = EntryKey(group, Lsn(to));
+  if (log_->ApproximateBytes(0, begin, EntryKey(group, Lsn(applied.value() + 1))) >
+      kTrailBytesMax) {
+    to = applied.value();
+    trail = 0;
+  }
+  return to > cut.value() + trail ? std::optional(Lsn(to)) : std::nullopt;
+}
+
 Status Store::CutLog() {
   std::lock_guard one(cut_mutex_);
-  std::vector<std::pair<GroupId, Lsn>> cuts;
+  std::vector<std::tuple<GroupId, Lsn, Lsn>> groups;  // applied, cut so far
   {
     std::lock_guard lock(records_mutex_);
     for (const auto& [group, record] : records_) {
-      uint64_t to = record.applied.value() > options_.trail_entries
-                        ? record.applied.value() - options_.trail_entries
-                        : 0;
-      if (to > cut_[group].value() + options_.trail_entries) {
-        cuts.emplace_back(group, Lsn(to));
-      }
+      groups.emplace_back(group, record.applied, cut_[group]);
     }
   }
+  ORRERY_RETURN_IF_ERROR(state_->Flush());
   {
     std::lock_guard lock(mutex_);
     log_bytes_since_cut_ = 0;
   }
-  ORRERY_RETURN_IF_ERROR(state_->Flush());
+  Batch batch;
+  std::vector<std::pair<GroupId, Lsn>> cuts;
+  for (const auto& [group, applied, cut] : groups) {
+    if (std::optional<Lsn> to = CutPoint(group, applied, cut)) {
+      batch.DeleteRange(0, EntryKey(group, Lsn(0)), EntryKey(group, Lsn(to->value() + 1)));
+      cuts.emplace_back(group, *to);
+    }
+  }
   if (cuts.empty()) {
     return Status::Ok();
-  }
-  Batch batch;
-  for (const auto& [group, to] : cuts) {
-    batch.DeleteRange(0, EntryKey(group, Lsn(0)), EntryKey(group, Lsn(to.value() + 1)));
   }
   ORRERY_RETURN_IF_ERROR(log_->Write(batch, WriteMode::kWritten));
   std::lock_guard lock(records_mutex_);
   for (const auto& [group, to] : cuts) {
-    cut_[group] = to;
+    if (cut_.contains(group)) {
+      cut_[group] = to;
+    }
   }
   return Status::Ok();
 }
@@ -428,8 +445,10 @@ Status Store::Forget(const std::vector<GroupId>& groups) {
       state_batch.Delete(Index(Space::kReplica), ReplicaKey(group));
     }
   }
-  ORRERY_RETURN_IF_ERROR(state_->Write(state_batch, WriteMode::kNoLog));
-  return log_->Write(log_batch, WriteMode::kWritten);
+  // The log first, and durable: a record without entries is harmless, entries without their record
+  // are a hole.
+  ORRERY_RETURN_IF_ERROR(log_->Write(log_batch, WriteMode::kSynced));
+  return state_->Write(state_batch, WriteMode::kNoLog);
 }
 
 void Store::UpkeepLoop() {
@@ -449,16 +468,21 @@ void Store::UpkeepLoop() {
       cut = log_bytes_since_cut_ >= options_.cut_after_bytes;
     }
     CheckSpace();
-    Status status;
     if (options_.durability == Durability::kPeriodic && healthy()) {
-      status = log_->SyncLog();
+      Status status = log_->SyncLog();
+      if (!status.ok() && !failed_.exchange(true)) {
+        log::Error("sync of the log failed, this node takes no more writes",
+                   {{"why", status.ToString()}});
+      }
     }
-    if (status.ok() && cut) {
-      status = CutLog();
-    }
-    if (!status.ok() && !failed_.exchange(true)) {
-      log::Error("upkeep of the log failed, this node takes no more writes",
-                 {{"why", status.ToString()}});
+    if (cut && healthy()) {
+      // A flush that fails for want of space is tried again; until then the log only grows.
+      if (Status status = CutLog(); !status.ok()) {
+        log::Warning("the log could not be cut, it will be tried again",
+                     {{"why", status.ToString()}});
+        std::unique_lock lock(mutex_);
+        upkeep_wake_.wait_for(lock, kCutRetryInterval, [this] { return stopping_; });
+      }
     }
   }
 }

@@ -29,6 +29,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -127,6 +128,7 @@ class Store {
   Status ApplyEntry(const LogEntry& entry, Batch& batch, std::map<GroupId, ReplicaRecord>& records);
   Status ReplayGroup(GroupId group, Iterator& log,
                      const std::function<void(GroupId, Lsn, const WriteSetView&)>& seen);
+  std::optional<Lsn> CutPoint(GroupId group, Lsn applied, Lsn cut) const;
   static void Complete(PendingList list);
 
   const std::unique_ptr<Engine> log_;

@@ -158,6 +158,12 @@ Status SplitPath(std::string_view path, std::vector<std::string>* levels) {
 
 }  // namespace
 
+Result<std::vector<std::string>> SplitPropertyPath(std::string_view path) {
+  std::vector<std::string> levels;
+  ORRERY_TRY_STATUS(SplitPath(std::string(path), &levels));
+  return levels;
+}
+
 std::vector<std::vector<std::string>> PartitionKeyDefinition::SplitPaths() const {
   std::vector<std::vector<std::string>> split;
   for (const std::string& path : paths) {

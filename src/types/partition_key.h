@@ -68,6 +68,9 @@ struct PartitionKeyDefinition {
   bool operator==(const PartitionKeyDefinition&) const = default;
 };
 
+// `/a/b` as a list of names. kInvalidArgument says what is wrong with it.
+Result<std::vector<std::string>> SplitPropertyPath(std::string_view path);
+
 // The key of an item. kInvalidArgument if a value on a path is an object or an array.
 Result<PartitionKey> ExtractPartitionKey(const std::vector<std::vector<std::string>>& paths,
                                          Value item);

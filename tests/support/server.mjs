@@ -83,17 +83,25 @@ export function sign({ method, path: target, date, key }) {
 
 const running = new Set();
 process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.once(signal, () => process.exit(1));
 
 export class Server {
   // dev: plain HTTP and the emulator's key; else TLS and keys of its own. settings: {"section.key": value}.
-  static async start({ dev = true, settings = {}, data = temporaryFolder() } = {}) {
+  // log: where its output goes.
+  static async start({ dev = true, settings = {}, data, log } = {}) {
     const server = new this();
     server.dev = dev;
-    server.data = data;
+    server.data = data ?? temporaryFolder();
+    server.logFile = log ?? `${server.data}.log`;
     server.settings = { "limits.control_throughput": 100000, ...settings };
     if (loopback) server.settings["test.loopback_operations"] = true;
     server.port = await freePort();
-    await server.up();
+    try {
+      await server.up();
+    } catch (error) {
+      if (data === undefined) await server.remove();
+      throw error;
+    }
     return server;
   }
 
@@ -102,9 +110,6 @@ export class Server {
   }
   get key() {
     return this.dev ? emulatorKey : this.keys().primary;
-  }
-  get logFile() {
-    return `${this.data}.log`;
   }
   get pid() {
     return this.child?.pid;

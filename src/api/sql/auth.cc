@@ -143,7 +143,8 @@ Status CheckSignature(const SignedRequest& request, const model::AccountKeys& ke
                   "The authorization token is not of the form "
                   "type=master&ver=1.0&sig=<signature>.");
   }
-  std::optional<int64_t> seconds = ParseHttpDate(request.date);
+  std::optional<int64_t> seconds =
+      ParseHttpDate(request.ms_date.empty() ? request.date : request.ms_date);
   if (!seconds) {
     return Status(Code::kUnauthenticated,
                   "The x-ms-date header is missing or not an RFC 1123 date.");
@@ -156,8 +157,10 @@ Status CheckSignature(const SignedRequest& request, const model::AccountKeys& ke
   text += '\n';
   text += request.link;
   text += '\n';
-  AppendLower(request.date, text);
-  text += "\n\n";
+  AppendLower(request.ms_date, text);
+  text += '\n';
+  AppendLower(request.ms_date.empty() ? request.date : "", text);
+  text += '\n';
   for (size_t i = 0; i < model::kKeyCount; ++i) {
     if (keys.keys[i].empty() ||
         !net::EqualInConstantTime(net::HmacSha256(keys.keys[i], text), signature)) {

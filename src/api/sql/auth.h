@@ -15,7 +15,8 @@ struct SignedRequest {
   std::string_view method;
   std::string_view type;           // "docs", "colls"...; "" for the account
   std::string_view link;           // as the path names it, decoded
-  std::string_view date;           // x-ms-date, or date
+  std::string_view ms_date;        // the header x-ms-date; signed alone if it is there
+  std::string_view date;           // the header date
   std::string_view authorization;  // the header, percent-encoded
 };
 

@@ -41,7 +41,7 @@ TEST(AuthTest, TheSignatureOfTheReferenceIsAccepted) {
   SignedRequest request{.method = "GET",
                         .type = "dbs",
                         .link = "dbs/ToDoList",
-                        .date = kDate,
+                        .ms_date = kDate,
                         .authorization = token};
   EXPECT_TRUE(CheckSignature(request, Keys(), true, At(kDateSeconds)).ok());
   request.link = "dbs/todolist";
@@ -52,17 +52,23 @@ std::string Sign(std::string_view key, std::string_view text) {
   return Encoded(ToBase64(net::HmacSha256(key, text)));
 }
 
+TEST(AuthTest, ADateHeaderServesWhereThereIsNoOther) {
+  std::string token = Sign("second", "get\n\n\n\nthu, 27 apr 2017 00:51:12 gmt\n");
+  SignedRequest request{.method = "GET", .date = kDate, .authorization = token};
+  EXPECT_TRUE(CheckSignature(request, Keys(), true, At(kDateSeconds)).ok());
+}
+
 TEST(AuthTest, AReadOnlyKeyMayOnlyRead) {
   std::string token = Sign("reader", "get\ndbs\ndbs/d\nthu, 27 apr 2017 00:51:12 gmt\n\n");
   SignedRequest request{
-      .method = "GET", .type = "dbs", .link = "dbs/d", .date = kDate, .authorization = token};
+      .method = "GET", .type = "dbs", .link = "dbs/d", .ms_date = kDate, .authorization = token};
   EXPECT_TRUE(CheckSignature(request, Keys(), false, At(kDateSeconds)).ok());
   EXPECT_EQ(CheckSignature(request, Keys(), true, At(kDateSeconds)).code(), Code::kForbidden);
 }
 
 TEST(AuthTest, ADateOutsideTheWindowIsForbidden) {
   std::string token = Sign("second", "get\n\n\nthu, 27 apr 2017 00:51:12 gmt\n\n");
-  SignedRequest request{.method = "GET", .date = kDate, .authorization = token};
+  SignedRequest request{.method = "GET", .ms_date = kDate, .authorization = token};
   EXPECT_TRUE(CheckSignature(request, Keys(), true, At(kDateSeconds + 899)).ok());
   EXPECT_EQ(CheckSignature(request, Keys(), true, At(kDateSeconds + 901)).code(), Code::kForbidden);
   EXPECT_EQ(CheckSignature(request, Keys(), true, At(kDateSeconds - 901)).code(), Code::kForbidden);
@@ -71,7 +77,7 @@ TEST(AuthTest, ADateOutsideTheWindowIsForbidden) {
 TEST(AuthTest, WithoutOrWithMalformedCredentialsNobodyComesIn) {
   for (std::string_view header :
        {"", "type%3dmaster", "%zz", "type%3dmaster%26ver%3d2.0%26sig%3dAAAA", "sig%3d%3d"}) {
-    SignedRequest request{.method = "GET", .date = kDate, .authorization = header};
+    SignedRequest request{.method = "GET", .ms_date = kDate, .authorization = header};
     EXPECT_EQ(CheckSignature(request, Keys(), false, At(kDateSeconds)).code(),
               Code::kUnauthenticated)
         << header;
@@ -80,7 +86,7 @@ TEST(AuthTest, WithoutOrWithMalformedCredentialsNobodyComesIn) {
 
 TEST(AuthTest, AnEmptyKeyOpensNothing) {
   std::string token = Sign("", "get\n\n\nthu, 27 apr 2017 00:51:12 gmt\n\n");
-  SignedRequest request{.method = "GET", .date = kDate, .authorization = token};
+  SignedRequest request{.method = "GET", .ms_date = kDate, .authorization = token};
   EXPECT_EQ(CheckSignature(request, Keys(), false, At(kDateSeconds)).code(),
             Code::kUnauthenticated);
 }

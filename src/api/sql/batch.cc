@@ -1,5 +1,7 @@
 // Many operations in one request: a transactional batch (one logical partition, all or nothing) and
 // bulk (one physical partition, each for itself).
+#include <map>
+
 #include "api/sql/call.h"
 #include "api/sql/errors.h"
 #include "runtime/when_all.h"
@@ -129,7 +131,7 @@ void AppendResult(const Container& container, StepKind kind, const StepResult& r
   }
   if (!result.item.empty()) {
     AppendText("eTag", model::ItemEtag(storage::DecodeItem(result.item)->header), out);
-    if (with_body) {
+    if (with_body && !result.without_body) {
       out += ",\"resourceBody\":";
       IgnoreError(AppendItem(container, result.item, out), "the partition has just made it");
     }
@@ -188,6 +190,12 @@ Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Va
     co_return;
   }
   write.address = *address;
+  Result<Lsn> session = call.SessionOf(container->map->Find(address->epk));
+  if (!session) {
+    call.Fail(session.error());
+    co_return;
+  }
+  write.session = *session;
   Reply reply = co_await call.router().Execute(container->ring(), address->epk, write);
   call.AddPartitionHeaders(reply);
   Result<std::vector<StepResult>> results = model::DecodeStepResults(reply.body);
@@ -200,15 +208,20 @@ Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Va
   AnswerSteps(call, *container, kinds, *results, reply.status.ok() ? 200 : 207);
 }
 
+// What the partitions that took part have applied, for the session token.
+using Seen = std::map<PartitionId, Lsn>;
+
 Task<StepResult> RunAlone(Call& call, std::shared_ptr<const Container> container, Incoming incoming,
-                          PartitionId* partition, Lsn* lsn) {
+                          Seen* seen) {
   model::WriteItems write;
   std::string epk = incoming.address.epk;
   write.address = std::move(incoming.address);
   write.steps.push_back(std::move(incoming.step));
   Reply reply = co_await call.router().Execute(container->ring(), epk, write);
-  *partition = reply.partition;
-  *lsn = std::max(*lsn, reply.lsn);
+  if (reply.partition != PartitionId()) {
+    Lsn& lsn = (*seen)[reply.partition];
+    lsn = std::max(lsn, reply.lsn);
+  }
   Result<std::vector<StepResult>> results = model::DecodeStepResults(reply.body);
   if (!results || results->size() != 1) {
     co_return StepResult{.status = reply.status, .charge = reply.charge};
@@ -216,31 +229,55 @@ Task<StepResult> RunAlone(Call& call, std::shared_ptr<const Container> container
   co_return std::move(results->front());
 }
 
-Task<> RunBulk(Call& call, std::shared_ptr<const Container> container, Value operations) {
+// A reply that holds more than a page is cut: the client asks again for the rest, one by one.
+void BoundBodies(std::vector<StepResult>& results) {
+  size_t bytes = 0;
+  for (StepResult& result : results) {
+    bytes += result.item.size();
+    if (bytes > model::kPageBytesMax && bytes > result.item.size()) {
+      bytes -= result.item.size();
+      result.item.resize(storage::kItemHeaderBytes);  // its etag stays
+      result.without_body = true;
+    }
+  }
+}
+
+Task<> RunBulk(Call& call, std::shared_ptr<const Container> container, Value operations,
+               const partition::PartitionRange* range) {
   std::vector<StepKind> kinds;
   std::vector<StepResult> results;
   std::vector<Task<StepResult>> tasks;
   std::vector<size_t> places;  // of the tasks in the results
-  PartitionId partition;
-  Lsn lsn;
+  Seen seen;
   for (types::ValueIterator operation(operations.bson()); operation.Next();) {
     kinds.push_back(KindOf(TextOf(operation.value(), "operationType")).value_or(StepKind::kRead));
     Result<Incoming> incoming = ReadStep(call, *container, operation.value(), nullptr);
     StepResult& result = results.emplace_back();
+    if (incoming && range != nullptr && !range->range.Contains(incoming->address.epk)) {
+      incoming =
+          Error(Code::kMoved, "The key of the operation is not in the range of the request.");
+    }
     if (!incoming) {
       result.status = incoming.error();
       continue;
     }
     places.push_back(results.size() - 1);
-    tasks.push_back(RunAlone(call, container, std::move(*incoming), &partition, &lsn));
+    tasks.push_back(RunAlone(call, container, std::move(*incoming), &seen));
   }
   std::vector<StepResult> done = co_await runtime::WhenAll(std::move(tasks));
-  Reply total{.lsn = lsn, .partition = partition};
   for (size_t i = 0; i < done.size(); ++i) {
-    total.charge += done[i].charge;
+    call.charge += done[i].charge;
     results[places[i]] = std::move(done[i]);
   }
-  call.AddPartitionHeaders(total);
+  std::string tokens;
+  for (const auto& [partition, lsn] : seen) {
+    tokens += (tokens.empty() ? "" : ",") +
+              types::FormatSessionToken({.partition = partition, .lsn = lsn});
+  }
+  if (!tokens.empty()) {
+    call.reply.Add("x-ms-session-token", tokens);
+  }
+  BoundBodies(results);
   bool all_ok = std::all_of(results.begin(), results.end(),
                             [](const StepResult& r) { return r.status.ok(); });
   AnswerSteps(call, *container, kinds, results, all_ok ? 200 : 207);
@@ -248,17 +285,17 @@ Task<> RunBulk(Call& call, std::shared_ptr<const Container> container, Value ope
 
 // Bulk names a physical partition: one that was split or merged since must be looked up again by
 // the client.
-Status CheckRange(const Call& call, const Container& container) {
+Result<const partition::PartitionRange*> NamedRange(const Call& call, const Container& container) {
   std::string_view id = call.Header("x-ms-documentdb-partitionkeyrangeid");
   if (id.empty()) {
-    return Status::Ok();
+    return nullptr;
   }
   for (const auto& range : container.map->ranges()) {
     if (range.id.ToString() == id) {
-      return Status::Ok();
+      return &range;
     }
   }
-  return Status(Code::kMoved, "The requested partition key range is no longer there.");
+  return Error(Code::kMoved, "The requested partition key range is no longer there.");
 }
 
 }  // namespace
@@ -291,11 +328,12 @@ Task<> RunBatch(Call& call, std::shared_ptr<const Container> container) {
     co_await RunTransaction(call, std::move(container), operations);
     co_return;
   }
-  if (Status there = CheckRange(call, *container); !there.ok()) {
-    call.Fail(there);
+  auto range = NamedRange(call, *container);
+  if (!range) {
+    call.Fail(range.error());
     co_return;
   }
-  co_await RunBulk(call, std::move(container), operations);
+  co_await RunBulk(call, std::move(container), operations, *range);
 }
 
 }  // namespace orrery::api::sql

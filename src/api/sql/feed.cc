@@ -6,6 +6,7 @@
 
 #include "api/sql/call.h"
 #include "query/query.h"
+#include "storage/keys.h"
 
 namespace orrery::api::sql {
 
@@ -97,10 +98,12 @@ Result<Position> WholeOf(const Call& call, const Container& container, Feed& fee
   if (std::string_view id = call.Header("x-ms-documentdb-partitionkeyrangeid"); !id.empty()) {
     uint64_t number = 0;
     std::from_chars(id.data(), id.data() + id.size(), number);
-    // A retired id is served by its children: an SDK loops for ever on 410.
+    // A retired id is served by its children, and an unknown one (of a container that was made
+    // anew) is not answered with 410: an SDK would ask again for ever.
     const partition::PartitionRange* range = container.map->FindId(PartitionId(number));
     if (range == nullptr) {
-      return Error(Code::kMoved, "There is no partition key range '" + std::string(id) + "'.");
+      return Error(Code::kOwnerNotFound,
+                   "There is no partition key range '" + std::string(id) + "'.");
     }
     whole.range = range->range;
   }
@@ -167,6 +170,7 @@ class PageReader {
   }
   bool Exhausted() const { return feed_.position.range.min >= feed_.position.range.max; }
   Status Take(const Reply& reply, const partition::PartitionRange& range);
+  bool progressed_ = false;  // a slice was read, with or without items
 
   Call& call_;
   std::shared_ptr<const Container> container_;
@@ -199,7 +203,10 @@ Task<Status> PageReader::Read() {
     read.session = *session;
     Reply reply = co_await call_.router().ExecuteAt(ring, range, read);
     Code code = reply.status.code();
-    if ((code == Code::kMoved || code == Code::kSchemaChanged) && ++moved < 10) {
+    if (code == Code::kMoved || code == Code::kSchemaChanged) {
+      if (++moved == 10) {
+        co_return Status(Code::kUnavailable, "The partitions of the container are being changed.");
+      }
       ring = call_.catalog().FindRing(container_->id);
       if (ring.map == nullptr) {
         co_return Status(Code::kOwnerNotFound, "Owner resource does not exist");
@@ -210,7 +217,7 @@ Task<Status> PageReader::Read() {
     last_ = reply;
     if (!reply.status.ok()) {
       // What was read before is not thrown away: the client comes back for the rest.
-      co_return count_ > 0 && code == Code::kThrottled ? Status::Ok() : reply.status;
+      co_return progressed_&& code == Code::kThrottled ? Status::Ok() : reply.status;
     }
     if (Status taken = Take(reply, range); !taken.ok()) {
       co_return taken;
@@ -228,8 +235,14 @@ Status PageReader::Take(const Reply& reply, const partition::PartitionRange& ran
     documents_ += count_++ == 0 ? "" : ",";
     ORRERY_RETURN_IF_ERROR(AppendItem(*container_, item, documents_));
   }
+  progressed_ = true;
   feed_.position.after = std::move(page->last);
-  if (feed_.position.after.empty()) {
+  if (!feed_.position.after.empty()) {
+    // The rest begins with the last item's place: it stays true when the partition is split.
+    if (!feed_.only_key && !storage::ReadItemEpk(feed_.position.after, &feed_.position.range.min)) {
+      return Status(Code::kInternal, "the key of an item is malformed");
+    }
+  } else {
     feed_.position.range.min = feed_.only_key ? feed_.position.range.max : range.range.max;
   }
   return Status::Ok();

@@ -3,6 +3,7 @@
 #include "api/sql/auth.h"
 #include "api/sql/call.h"
 #include "api/sql/errors.h"
+#include "api/sql/listing.h"
 #include "base/log.h"
 
 namespace orrery::api::sql {
@@ -60,14 +61,37 @@ std::string MakeActivityId(Random& random) {
   return id;
 }
 
-// A POST of items is a write unless it is a query, or a batch of reads; then its handler decides.
-bool NeedsWriteKey(const Operation& operation, const Call& call) {
-  if (operation.handler == PostItems) {
-    return !call.Flag("x-ms-documentdb-isquery") &&
-           !call.Flag("x-ms-cosmos-is-query-plan-request") &&
-           !call.Header("content-type").starts_with("application/query+json");
+// A link may name databases and containers by their resource ids (`_self`). Such a path is signed
+// with the last id of it, in lower case; for everything after that it is turned into names. Items
+// have no such form.
+void ResolveRids(const model::CatalogView& view, Call& call, SignedResource& resource) {
+  if (call.segment_count < 2 || call.segments[0] != "dbs" ||
+      view.FindDatabase(call.segments[1]) != nullptr) {
+    return;
   }
-  return operation.writes;
+  auto database = view.FindDatabaseByRid(call.segments[1]);
+  if (database == nullptr) {
+    return;
+  }
+  resource.link.clear();
+  for (char c : call.segments[(call.segment_count - 2) / 2 * 2 + 1]) {
+    resource.link.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+  }
+  call.segments[1] = database->name;
+  if (call.segment_count >= 4 && call.segments[2] == "colls") {
+    if (auto container = view.FindContainerByRid(call.segments[3])) {
+      call.segments[3] = container->name;
+    }
+  }
+}
+
+// A POST is a write unless it is a query; a batch needs a key that may write, whatever is in it.
+bool NeedsWriteKey(const Operation& operation, const Call& call) {
+  if (call.request.method == "POST" &&
+      (IsQuery(call) || call.Flag("x-ms-cosmos-is-query-plan-request"))) {
+    return false;
+  }
+  return operation.writes || operation.handler == PostItems;
 }
 
 }  // namespace
@@ -86,11 +110,11 @@ Service::Service(model::Catalog& catalog, partition::Router& router,
 
 Status Service::Authorize(const net::HttpRequest& request, std::string_view type,
                           std::string_view link, bool write) const {
-  std::string_view date = request.Get("x-ms-date");
   SignedRequest sign{.method = request.method,
                      .type = type,
                      .link = link,
-                     .date = date.empty() ? request.Get("date") : date,
+                     .ms_date = request.Get("x-ms-date"),
+                     .date = request.Get("date"),
                      .authorization = request.Get("authorization")};
   return CheckSignature(sign, catalog_.view()->keys, write, clock_.Wall());
 }
@@ -103,6 +127,7 @@ Task<> Service::Dispatch(Call& call) {
   bool known_path = false;
   const Operation* operation = FindOperation(call, &known_path);
   SignedResource resource = ResourceOfPath(call.segments.data(), call.segment_count, call.link);
+  ResolveRids(*catalog_.view(), call, resource);
   // Before anything is said about the path: strangers learn nothing.
   bool write = operation == nullptr || NeedsWriteKey(*operation, call);
   if (Status allowed = Authorize(call.request, resource.type, resource.link, write);
@@ -122,7 +147,7 @@ Task<> Service::Dispatch(Call& call) {
   }
   call.operation = operation->name;
   if (operation->control) {
-    partition::RequestUnits price = partition::PriceOfControl(operation->writes);
+    partition::RequestUnits price = partition::PriceOfControl(write);
     Duration wait = control_budget_.Reserve(price, clock_.Now());
     if (wait > Duration::zero()) {
       call.charge = partition::PriceOfThrottled();
