@@ -34,7 +34,8 @@ std::vector<std::string> Messages() {
   std::vector<std::string> messages;
   auto add = [&](partition::Operation& operation) {
     operation.id = {.high = 0x1122334455667788, .low = 9};
-    messages.push_back(OperationRegistry::EncodeMessage(target, operation));
+    operation.target = target;
+    messages.push_back(OperationRegistry::EncodeMessage(operation));
   };
   ReadItem read;
   read.address = SomeAddress();
@@ -84,16 +85,16 @@ TEST(ItemEncodingTest, EveryOperationSurvivesTheWayThereByteForByte) {
   for (const std::string& message : Messages()) {
     auto decoded = Registry().DecodeMessage(message);
     ASSERT_TRUE(decoded) << decoded.error().ToString();
-    EXPECT_EQ(OperationRegistry::EncodeMessage(decoded->target, *decoded->operation), message);
-    EXPECT_EQ(decoded->target.partition, PartitionId(1ull << 40));
-    EXPECT_EQ(decoded->operation->id.low, 9u);
+    EXPECT_EQ(OperationRegistry::EncodeMessage(**decoded), message);
+    EXPECT_EQ((*decoded)->target.partition, PartitionId(1ull << 40));
+    EXPECT_EQ((*decoded)->id.low, 9u);
   }
 }
 
 TEST(ItemEncodingTest, TheFieldsOfAWriteArrive) {
   auto decoded = Registry().DecodeMessage(Messages()[1]);
   ASSERT_TRUE(decoded);
-  const auto& write = static_cast<const WriteItems&>(*decoded->operation);
+  const auto& write = static_cast<const WriteItems&>(**decoded);
   EXPECT_EQ(write.address.epk, SomeAddress().epk);
   EXPECT_EQ(write.address.key, SomeAddress().key);
   ASSERT_EQ(write.steps.size(), 6u);
@@ -137,7 +138,7 @@ TEST(ItemEncodingTest, FlippedBitsGiveAnErrorOrAnOperationThatCanBeSentAgain) {
       }
       auto decoded = Registry().DecodeMessage(flipped);
       if (decoded) {
-        std::string again = OperationRegistry::EncodeMessage(decoded->target, *decoded->operation);
+        std::string again = OperationRegistry::EncodeMessage(**decoded);
         EXPECT_TRUE(Registry().DecodeMessage(again));
       }
     }
@@ -200,7 +201,8 @@ TEST(ItemEncodingTest, ACodeThatDoesNotExistIsAnUnknownOutcome) {
 std::vector<StepResult> SomeResults() {
   return {{.created = true, .charge = partition::RequestUnits(5.5), .item = "item"},
           {.status = Status(Code::kNotFound, "why"), .charge = partition::RequestUnits(1)},
-          {.status = Status(Code::kUnavailable), .undone = true}};
+          {.status = Status(Code::kUnavailable), .undone = true},
+          {.without_body = true, .item = "header"}};
 }
 
 TEST(ItemEncodingTest, StepResultsSurviveByteForByteAndTruncatedOnesAreRefused) {

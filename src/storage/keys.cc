@@ -39,7 +39,7 @@ KeySpan ItemSpan(ContainerId container, const types::EpkRange& range) {
 
 KeySpan UniqueSpan(ContainerId container, const types::EpkRange& range) {
   KeySpan span = ItemSpan(container, range);
-  return {"u" + span.begin, "u" + span.end};
+  return {"u" + span.begin, span.end.empty() ? PrefixEnd("u") : "u" + span.end};
 }
 
 bool ReadItemEpk(std::string_view item_key, types::Epk* epk) {

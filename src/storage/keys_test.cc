@@ -31,12 +31,12 @@ const std::vector<types::Epk>& Epks() {
                                                Bytes({0, 0xFE}),
                                                Bytes({1}),
                                                Bytes({1, 0}),
+                                               Bytes({0x3F, 0xFF}),
+                                               Bytes({0x40}),
                                                "A",
                                                "AA",
                                                "AB",
                                                "B",
-                                               Bytes({0x3F, 0xFF}),
-                                               Bytes({0x40}),
                                                Bytes({0xC1, 0x7F})};
   return epks;
 }
@@ -60,7 +60,7 @@ std::vector<PartitionKey> Keys() {
   return keys;
 }
 
-TEST(KeysTest, TheOrderOfKeysIsTheOfContainersThenEpksThenPartitionKeysThenRowKeys) {
+TEST(KeysTest, KeysAreOrderedByContainerThenEpkThenPartitionKeyThenRowKey) {
   std::vector<std::string> encoded;
   for (uint32_t container : {0u, 1u, 255u, 256u, 0x7FFFFFFFu, 0x80000000u}) {
     for (const types::Epk& epk : Epks()) {

@@ -8,6 +8,7 @@
 #include <rocksdb/db.h>
 #include <rocksdb/env.h>
 #include <rocksdb/listener.h>
+#include <rocksdb/sst_file_reader.h>
 #include <rocksdb/sst_file_writer.h>
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/wal_filter.h>
@@ -387,14 +388,42 @@ Status OpenInSteps(RocksEngine& engine, const std::string& folder, const EngineO
   return engine.Open(folder, /*recycle=*/can_recycle && !HasLogRecords(folder));
 }
 
+// Which table files are damaged: RocksDB does not always say it. Reads all of them; only after a
+// failure.
+std::string DamagedFiles(const std::string& folder, const std::string& message) {
+  std::string names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".sst") {
+      continue;
+    }
+    rocksdb::SstFileReader reader{rocksdb::Options()};
+    rocksdb::Status status = reader.Open(entry.path().string());
+    if (status.ok()) {
+      status = reader.VerifyChecksum();
+    }
+    if (!status.ok()) {
+      names += " " + entry.path().filename().string();
+    }
+  }
+  // A file that is missing is looked for under its name of old, and reported under that.
+  if (size_t at = message.find(".ldb: No such file"); at != std::string::npos && names.empty()) {
+    size_t from = message.find_last_not_of("0123456789", at - 1) + 1;
+    names = " " + message.substr(from, at - from) + ".sst (missing)";
+  }
+  return names.empty() ? names : "; damaged:" + names;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> OpenRocksEngine(const std::string& folder, EngineOptions options) {
   auto engine = std::make_unique<RocksEngine>(options);
   const Status status = OpenInSteps(*engine, folder, options);
   if (!status.ok()) {
-    const Code code = status.code() == Code::kCorruption ? Code::kCorruption : Code::kUnavailable;
-    return Error(code, folder + ": " + status.message());
+    const bool corrupt = status.code() == Code::kCorruption;
+    return Error(corrupt ? Code::kCorruption : Code::kUnavailable,
+                 folder + ": " + status.message() +
+                     (corrupt ? DamagedFiles(folder, status.message()) : std::string()));
   }
   return engine;
 }

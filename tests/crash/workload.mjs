@@ -172,6 +172,8 @@ class Writer {
   async repeat(connection) {
     const { unsure } = this;
     this.unsure = null;
+    // A delete without an answer that happened: nothing to miss later.
+    for (const id of unsure?.ids ?? []) if (!this.found.has(id)) this.items.delete(id);
     if (unsure?.method !== "POST" || unsure.ids.length !== 1) return [];
     const [id] = unsure.ids;
     const { status } = await connection.send("POST", docs, { headers: { ...keyOf(this.pk), ...unsure.headers }, body: unsure.body });

@@ -192,7 +192,8 @@ test("the certificate and the keys are the same after a restart", async () => {
   await server.restart();
   assert.deepEqual(server.keys(), keys);
   assert.deepEqual(server.certificate(), certificate);
-  await until("the client is connected again", async () => (await container.item("1", "a").read().catch(() => null))?.statusCode === 200);
+  const again = clientOf(keys.primary);
+  await until("a client is connected again", async () => (await again.item("1", "a").read().catch(() => null))?.statusCode === 200);
 });
 
 test("metrics can be read on this machine, and tell of requests", async () => {
