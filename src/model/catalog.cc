@@ -174,11 +174,9 @@ struct Catalog::Draft {
 
 Catalog::Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const Clock& clock,
                  CatalogLimits limits)
-    : meta_(meta),
-      worker_(worker),
-      clock_(clock),
-      limits_(limits),
-      view_(std::make_shared<const CatalogView>()) {}
+    : meta_(meta), worker_(worker), clock_(clock), limits_(limits), view_(nullptr) {
+  SetView(std::make_shared<const CatalogView>());
+}
 
 Status Catalog::Load(storage::Engine& state) {
   auto view = std::make_shared<CatalogView>();
@@ -187,23 +185,40 @@ Status Catalog::Load(storage::Engine& state) {
     ORRERY_RETURN_IF_ERROR(LoadRecord(*view, records->key(), records->value()));
   }
   ORRERY_RETURN_IF_ERROR(records->status());
-  view_ = std::move(view);
-  view_version_.fetch_add(1);
+  for (const auto& [name, database] : view->databases) {
+    last_time_ = std::max(last_time_, database->time);
+  }
+  for (const auto& [id, container] : view->containers_by_id) {
+    last_time_ = std::max(last_time_, container->time);
+  }
+  std::lock_guard lock(view_mutex_);
+  SetView(std::move(view));
   return Status::Ok();
+}
+
+WallTime Catalog::NextTime() {
+  last_time_ = {std::max(clock_.Wall().micros, last_time_.micros + 1)};
+  return last_time_;
+}
+
+void Catalog::SetView(std::shared_ptr<const CatalogView> view) {
+  // Unique in the process, so that no thread takes the view of another catalog for its own.
+  static std::atomic<uint64_t> next_version = 1;
+  view_ = std::move(view);
+  view_version_.store(next_version.fetch_add(1), std::memory_order_release);
 }
 
 // Each thread keeps the view it saw last, so that a look-up takes no lock while nothing changes.
 std::shared_ptr<const CatalogView> Catalog::view() const {
   struct Cached {
-    const Catalog* catalog = nullptr;
     uint64_t version = 0;
     std::shared_ptr<const CatalogView> view;
   };
   thread_local Cached cached;
   uint64_t version = view_version_.load(std::memory_order_acquire);
-  if (cached.catalog != this || cached.version != version) {
+  if (cached.version != version) {
     std::lock_guard lock(view_mutex_);
-    cached = {this, version, view_};
+    cached = {view_version_.load(std::memory_order_relaxed), view_};
   }
   return cached.view;
 }
@@ -232,12 +247,10 @@ Task<Status> Catalog::Publish(Draft draft) {
     kept->next_container = draft.view->next_container;
     kept->next_offer = draft.view->next_offer;
     kept->next_partition = draft.view->next_partition;
-    view_ = std::move(kept);
-    view_version_.fetch_add(1, std::memory_order_release);
+    SetView(std::move(kept));
     co_return lsn.error();
   }
-  view_ = std::move(draft.view);
-  view_version_.fetch_add(1, std::memory_order_release);
+  SetView(std::move(draft.view));
   co_return Status::Ok();
 }
 
@@ -281,7 +294,7 @@ Result<Offer> Catalog::MakeOffer(const ThroughputRequest& throughput, WallTime n
 Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRequest throughput) {
   using R = Result<std::shared_ptr<const Database>>;
   auto body = [this, &name, &throughput]() -> Task<R> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     ORRERY_CO_TRY_STATUS(CheckResourceName(name));
     if (draft.view->FindDatabase(name) != nullptr) {
       co_return Error(Code::kAlreadyExists,
@@ -311,7 +324,7 @@ Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRe
 
 Task<Status> Catalog::DropDatabase(std::string name, std::string if_match) {
   auto body = [this, &name, &if_match]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     auto database = draft.view->FindDatabase(name);
     if (database == nullptr) {
       co_return Status(Code::kNotFound, "Resource Not Found.");
@@ -341,7 +354,7 @@ Catalog::Change<Container> Catalog::CreateContainer(std::string database_name,
                                                     ThroughputRequest throughput) {
   using R = Result<std::shared_ptr<const Container>>;
   auto body = [&]() -> Task<R> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     auto database = draft.view->FindDatabase(database_name);
     if (database == nullptr) {
       co_return Error(Code::kOwnerNotFound, "Owner resource does not exist");
@@ -397,7 +410,7 @@ Catalog::Change<Container> Catalog::ReplaceContainer(std::string link, types::Do
                                                      std::string if_match) {
   using R = Result<std::shared_ptr<const Container>>;
   auto body = [&]() -> Task<R> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     auto before = draft.view->FindContainer(link);
     if (before == nullptr) {
       co_return Error(Code::kNotFound, "Resource Not Found.");
@@ -427,7 +440,7 @@ Catalog::Change<Container> Catalog::ReplaceContainer(std::string link, types::Do
 
 Task<Status> Catalog::DropContainer(std::string link, std::string if_match) {
   auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     auto container = draft.view->FindContainer(link);
     if (container == nullptr) {
       co_return Status(Code::kNotFound, "Resource Not Found.");
@@ -448,7 +461,7 @@ Task<Status> Catalog::DropContainer(std::string link, std::string if_match) {
 Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput,
                                    std::string if_match) {
   auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     auto made = MakeOffer(throughput, draft.now);
     if (!made) {
       co_return made.error();
@@ -502,7 +515,7 @@ Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput
 
 Task<Result<AccountKeys>> Catalog::ChangeKeys(std::function<void(AccountKeys&)> change) {
   auto body = [&]() -> Task<Result<AccountKeys>> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     change(draft.view->keys);
     AccountKeys keys = draft.view->keys;
     if (keys.keys != view()->keys.keys) {
@@ -516,7 +529,7 @@ Task<Result<AccountKeys>> Catalog::ChangeKeys(std::function<void(AccountKeys&)> 
 
 Task<Status> Catalog::Cleared(ContainerId container) {
   auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), clock_.Wall(), meta_.term());
+    Draft draft(*view(), NextTime(), meta_.term());
     std::erase_if(draft.view->dropped,
                   [&](const auto& dropped) { return dropped.first == container; });
     draft.set.Delete(Space::kCatalog, RecordKey(kDroppedKind, container.value()));

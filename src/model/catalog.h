@@ -92,6 +92,10 @@ class Catalog {
   Result<Offer> MakeOffer(const ThroughputRequest& throughput, WallTime now) const;
   static Status NumberOffer(Draft& draft, Offer& offer);
   runtime::Task<Status> Publish(Draft draft);
+  // Later than every time before, so that etags differ.
+  WallTime NextTime();
+  // REQUIRES: view_mutex_ is held.
+  void SetView(std::shared_ptr<const CatalogView> view);
 
   replication::ReplicaSet& meta_;
   runtime::Worker& worker_;
@@ -101,10 +105,11 @@ class Catalog {
 
   mutable std::mutex view_mutex_;
   std::shared_ptr<const CatalogView> view_;
-  std::atomic<uint64_t> view_version_ = 1;
+  std::atomic<uint64_t> view_version_ = 0;
 
   // On the worker:
   partition::Latches latches_;
+  WallTime last_time_;
 };
 
 // The etag of a record as clients see it, with quotes.

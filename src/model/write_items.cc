@@ -21,11 +21,10 @@ namespace {
 // What the transaction has read and will leave of one item.
 struct Slot {
   std::optional<std::string> stored;  // before the transaction; an expired item counts as stored
-  std::optional<std::string> now;     // after the steps so far
+  bool expired = false;
+  std::optional<std::string> now;  // after the steps so far
   bool changed = false;
-  size_t written_by = 0;  // the step that made `now`
-  std::optional<size_t>
-      created_by;  // the step that created the item, if one of this transaction did
+  size_t written_by = 0;  // the last step that changed it
 };
 
 int32_t TtlOf(Value item) {
@@ -61,28 +60,38 @@ class Evaluation {
         prefix_(storage::LogicalPartitionPrefix(container.id, operation.address.epk,
                                                 operation.address.key)) {}
 
-  // Reads what the steps will need. All waiting is here and in CheckUnique, so that between the
-  // choice of the partition time and the log nothing can come in between.
+  // Reads what the steps will need.
   Task<Status> Load();
-  StepResult Run(size_t index);
+  // Takes the next partition time and runs all steps, without waiting for anything. The first
+  // failure, or ok. May be called again.
+  Status Run(std::vector<StepResult>& results);
   // Checks the unique keys and adds their changes; on a violation `culprit` is the step to blame.
   Task<Status> CheckUnique(storage::WriteSet& set, size_t* culprit);
-  // Gives the changes their time and puts them into the set.
-  void Finish(storage::WriteSet& set, std::vector<StepResult>& results);
+  // Whether the partition time of Run is still the newest. It is not if another operation took one
+  // while CheckUnique waited; then Run must be called again, so that times follow the order of the
+  // log.
+  bool newest() const { return replica_.last_time() == last_; }
+  // Puts the changes into the set. REQUIRES: newest().
+  void Finish(storage::WriteSet& set) const;
 
  private:
+  StepResult RunStep(size_t index);
   StepResult Create(size_t index, Slot& slot);
   StepResult Replace(size_t index, Slot& slot, const types::Document& body,
                      size_t patch_operations);
   StepResult Patch(size_t index, Slot& slot);
   Status CheckEtag(const ItemStep& step, const Slot& slot) const;
-  void Stamp(std::string& item, size_t step, const Slot& slot, WallTime first) const;
+  // Each step has a microsecond of its own, so that its etag differs from those before it.
+  WallTime TimeOf(size_t index) const {
+    return {last_.micros - static_cast<int64_t>(operation_.steps.size() - 1 - index)};
+  }
 
   Replica& replica_;
   const Container& container_;
   const WriteItems& operation_;
   const std::string prefix_;
   std::map<std::string, Slot> slots_;
+  WallTime last_;  // partition time of the last step
 };
 
 StepResult Refused(Status status) {
@@ -102,9 +111,7 @@ Task<Status> Evaluation::Load() {
       if (!item) {
         co_return item.error();
       }
-      if (!item->header.Expired(container_.default_ttl, replica_.wall())) {
-        slot.now = *stored;
-      }
+      slot.expired = item->header.Expired(container_.default_ttl, replica_.wall());
       slot.stored = std::move(*stored);
     } else if (stored.error().code() != Code::kNotFound) {
       co_return stored.error();
@@ -129,10 +136,12 @@ Status Evaluation::CheckEtag(const ItemStep& step, const Slot& slot) const {
 
 StepResult Evaluation::Create(size_t index, Slot& slot) {
   const types::Document& body = operation_.steps[index].body;
-  slot.now = storage::EncodeItem({.ttl = TtlOf(body.root())}, body.bson());
+  WallTime time = TimeOf(index);
+  storage::ItemHeader header{
+      .time = time, .number = ItemNumber(time, replica_.id()), .ttl = TtlOf(body.root())};
+  slot.now = storage::EncodeItem(header, body.bson());
   slot.changed = true;
   slot.written_by = index;
-  slot.created_by = index;
   return {.created = true,
           .charge = partition::PriceOfCreate(body.bson().size(),
                                              container_.index.CountTerms(body.root())),
@@ -145,6 +154,7 @@ StepResult Evaluation::Replace(size_t index, Slot& slot, const types::Document& 
   IndexPolicy::Change terms = container_.index.CountChanges(Payload(*slot.now), body.root());
   RequestUnits charge = partition::PriceOfPatch(PayloadBytes(*slot.now), body.bson().size(),
                                                 terms.removed, terms.added, patch_operations);
+  header.time = TimeOf(index);
   header.ttl = TtlOf(body.root());
   slot.now = storage::EncodeItem(header, body.bson());
   slot.changed = true;
@@ -181,7 +191,7 @@ StepResult Evaluation::Patch(size_t index, Slot& slot) {
   return Replace(index, slot, *after, step.patch.operations.size());
 }
 
-StepResult Evaluation::Run(size_t index) {
+StepResult Evaluation::RunStep(size_t index) {
   const ItemStep& step = operation_.steps[index];
   Slot& slot = slots_.at(step.id);
   bool make = step.kind == StepKind::kCreate || (step.kind == StepKind::kUpsert && !slot.now);
@@ -214,7 +224,7 @@ StepResult Evaluation::Run(size_t index) {
                                                  container_.index.CountTerms(Payload(*slot.now)));
   slot.now.reset();
   slot.changed = true;
-  slot.created_by.reset();
+  slot.written_by = index;
   return {.charge = charge};
 }
 
@@ -242,7 +252,8 @@ Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
       continue;
     }
     for (const std::string& entry : UniqueEntries(container_, prefix_, Payload(*slot.now))) {
-      bool taken = !entries.emplace(entry, id).second;
+      auto [holder_now, fresh] = entries.emplace(entry, id);
+      bool taken = !fresh;
       if (!taken && !gone.contains(entry)) {
         Result<std::string> holder = co_await replica_.Read(Space::kIndex, entry);
         if (holder) {
@@ -257,7 +268,8 @@ Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
         }
       }
       if (taken) {
-        *culprit = slot.written_by;
+        // Of two steps of this transaction the later one.
+        *culprit = std::max(slot.written_by, slots_.at(holder_now->second).written_by);
         co_return Status(Code::kUniqueViolated, "Unique index constraint violation.");
       }
     }
@@ -273,27 +285,10 @@ Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
   co_return Status::Ok();
 }
 
-void Evaluation::Stamp(std::string& item, size_t step, const Slot& slot, WallTime first) const {
-  storage::ItemHeader header = HeaderOf(item);
-  header.time = {first.micros + static_cast<int64_t>(step)};
-  if (slot.created_by) {
-    header.number =
-        ItemNumber({first.micros + static_cast<int64_t>(*slot.created_by)}, replica_.id());
-  }
-  storage::RewriteHeader(item, header);
-}
-
-void Evaluation::Finish(storage::WriteSet& set, std::vector<StepResult>& results) {
-  const auto& steps = operation_.steps;
-  set.time = replica_.NextTime(static_cast<int64_t>(steps.size()));
+void Evaluation::Finish(storage::WriteSet& set) const {
+  set.time = last_;
   set.id = operation_.id;
-  WallTime first{set.time.micros - static_cast<int64_t>(steps.size()) + 1};
-  for (size_t i = 0; i < steps.size(); ++i) {
-    if (steps[i].kind != StepKind::kRead && !results[i].item.empty()) {
-      Stamp(results[i].item, i, slots_.at(steps[i].id), first);
-    }
-  }
-  for (auto& [id, slot] : slots_) {
+  for (const auto& [id, slot] : slots_) {
     if (!slot.changed || (!slot.stored && !slot.now)) {
       continue;
     }
@@ -303,7 +298,6 @@ void Evaluation::Finish(storage::WriteSet& set, std::vector<StepResult>& results
       set.change.items -= 1;
     }
     if (slot.now) {
-      Stamp(*slot.now, slot.written_by, slot, first);
       set.PutItem(key, *slot.now);
       set.change.bytes += static_cast<int64_t>(key.size() + slot.now->size());
       set.change.items += 1;
@@ -311,17 +305,6 @@ void Evaluation::Finish(storage::WriteSet& set, std::vector<StepResult>& results
       set.Delete(Space::kItems, key);
     }
   }
-}
-
-// A single write of an item without unique keys shares its logical partition; everything else has
-// it alone.
-std::vector<Latch> LatchesOf(const Container& container, const WriteItems& operation) {
-  std::string prefix =
-      storage::LogicalPartitionPrefix(container.id, operation.address.epk, operation.address.key);
-  if (operation.steps.size() == 1 && container.unique_keys.empty()) {
-    return {LogicalPartitionLatch(prefix, false), ItemLatch(prefix, operation.steps[0].id)};
-  }
-  return {LogicalPartitionLatch(prefix, true)};
 }
 
 // The failure of one step is the failure of all: the others are reported as undone.
@@ -333,6 +316,41 @@ void Undo(std::vector<StepResult>& results, size_t steps, size_t culprit) {
       results[i] = {.status = Status(Code::kUnavailable), .undone = true, .charge = charge};
     }
   }
+}
+
+Status Evaluation::Run(std::vector<StepResult>& results) {
+  const size_t count = operation_.steps.size();
+  last_ = replica_.NextTime(static_cast<int64_t>(count));
+  results.clear();
+  for (auto& [id, slot] : slots_) {
+    slot.now = slot.expired ? std::nullopt : slot.stored;
+    slot.changed = false;
+  }
+  size_t result_bytes = 0;
+  for (size_t i = 0; i < count; ++i) {
+    StepResult& result = results.emplace_back(RunStep(i));
+    result_bytes += result.item.size();
+    if (result_bytes > kResultBytesMax && count > 1) {
+      result.status = Status(Code::kTooLarge, "The results of the batch are too large.");
+    }
+    if (!result.status.ok() && result.status.code() != Code::kNotModified) {
+      Status failure = result.status;
+      Undo(results, count, i);
+      return failure;
+    }
+  }
+  return Status::Ok();
+}
+
+// A single write of an item without unique keys shares its logical partition; everything else has
+// it alone.
+std::vector<Latch> LatchesOf(const Container& container, const WriteItems& operation) {
+  std::string prefix =
+      storage::LogicalPartitionPrefix(container.id, operation.address.epk, operation.address.key);
+  if (operation.steps.size() == 1 && container.unique_keys.empty()) {
+    return {LogicalPartitionLatch(prefix, false), ItemLatch(prefix, operation.steps[0].id)};
+  }
+  return {LogicalPartitionLatch(prefix, true)};
 }
 
 }  // namespace
@@ -437,43 +455,39 @@ Task<Reply> WriteItems::Run(Replica& replica) {
   Evaluation evaluation(replica, container, *this);
   Reply reply = replica.MakeReply(co_await evaluation.Load(), RequestUnits());
   std::vector<StepResult> results;
-  size_t result_bytes = 0;
-  for (size_t i = 0; i < steps.size() && reply.status.ok(); ++i) {
-    results.push_back(evaluation.Run(i));
-    reply.charge += results.back().charge;
-    result_bytes += results.back().item.size();
-    if (result_bytes > kResultBytesMax && steps.size() > 1) {
-      results.back().status = Status(Code::kTooLarge, "The results of the batch are too large.");
-    }
-    if (!results.back().status.ok() && results.back().status.code() != Code::kNotModified) {
-      reply.status = results.back().status;
-      Undo(results, steps.size(), i);
-    }
-  }
   storage::WriteSet set;
+  if (reply.status.ok()) {
+    reply.status = evaluation.Run(results);
+  }
   if (reply.status.ok() && !container.unique_keys.empty()) {
     size_t culprit = 0;
     reply.status = co_await evaluation.CheckUnique(set, &culprit);
     if (!reply.status.ok()) {
       results[culprit].status = reply.status;
       Undo(results, steps.size(), culprit);
+    } else if (!evaluation.newest()) {
+      reply.status = evaluation.Run(results);
     }
   }
+  for (const StepResult& result : results) {
+    reply.charge += result.charge;
+  }
+  if (reply.status.ok()) {
+    evaluation.Finish(set);
+    if (set.bytes() > kWriteSetBytesMax) {
+      reply.status = Status(Code::kTooLarge, "The changes of the batch are too large.");
+      results.clear();
+    }
+  }
+  reply.body = EncodeStepResults(results);
   if (!reply.status.ok()) {
     // A refusal says something about the data: it must not come from an old leader.
     if (Status current = co_await replica.set().ReadBarrier(); !current.ok()) {
       reply.status = current;
     }
     reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
-    reply.body = EncodeStepResults(results);
     co_return reply;
   }
-  evaluation.Finish(set, results);
-  if (set.bytes() > kWriteSetBytesMax) {
-    co_return replica.MakeReply(Status(Code::kTooLarge, "The changes of the batch are too large."),
-                                partition::PriceOfRefusedWrite());
-  }
-  reply.body = EncodeStepResults(results);
   if (!set.empty()) {
     set.result = Remembered(reply, results);
     Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);

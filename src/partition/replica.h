@@ -65,6 +65,8 @@ class Replica {
   // Partition time for `count` changes: later than every time given before. The last of them is
   // returned.
   WallTime NextTime(int64_t count = 1);
+  // The newest time that was given.
+  WallTime last_time() const { return last_time_; }
   // The result of an earlier try of this operation, with its LSN.
   struct Outcome {
     Lsn lsn;

@@ -14,22 +14,24 @@ std::shared_ptr<const ReplicaTable::Map> ReplicaTable::Current() const {
 
 std::shared_ptr<Replica> ReplicaTable::Find(PartitionId id) const {
   struct Cached {
-    const ReplicaTable* table = nullptr;
     uint64_t version = 0;
     std::shared_ptr<const Map> map;
   };
   thread_local Cached cached;
   uint64_t version = version_.load(std::memory_order_acquire);
-  if (cached.table != this || cached.version != version) {
-    cached = {this, version, Current()};
+  if (cached.version != version) {
+    std::lock_guard lock(mutex_);
+    cached = {version_.load(std::memory_order_relaxed), map_};
   }
   auto found = cached.map->find(id);
   return found == cached.map->end() ? nullptr : found->second;
 }
 
 void ReplicaTable::Replace(std::shared_ptr<const Map> map) {
+  // Unique in the process, so that no thread takes another table's map for its own.
+  static std::atomic<uint64_t> next_version = 1;
   map_ = std::move(map);
-  version_.fetch_add(1, std::memory_order_release);
+  version_.store(next_version.fetch_add(1), std::memory_order_release);
 }
 
 void ReplicaTable::Add(const std::vector<std::shared_ptr<Replica>>& replicas) {

@@ -26,7 +26,7 @@ namespace orrery::partition {
 // The replicas of this node.
 class ReplicaTable {
  public:
-  ReplicaTable() : map_(std::make_shared<const Map>()) {}
+  ReplicaTable() { Replace(std::make_shared<const Map>()); }
   std::shared_ptr<Replica> Find(PartitionId id) const;
   void Add(const std::vector<std::shared_ptr<Replica>>& replicas);
   void Remove(const std::vector<PartitionId>& ids);
@@ -39,7 +39,7 @@ class ReplicaTable {
 
   mutable std::mutex mutex_;
   std::shared_ptr<const Map> map_;
-  std::atomic<uint64_t> version_ = 1;
+  std::atomic<uint64_t> version_ = 0;
 };
 
 // The ring of a container as it was when the operation was made.

@@ -50,10 +50,6 @@ bool ItemHeader::Expired(std::optional<int32_t> container_default, WallTime now)
   return effective > 0 && now.seconds() >= time.seconds() + effective;
 }
 
-void RewriteHeader(std::string& value, const ItemHeader& header) {
-  value.replace(0, kItemHeaderBytes, EncodeItem(header, {}));
-}
-
 void StampItem(char* value, Lsn lsn) { PutU64(value + kLsnAt, lsn.value()); }
 
 }  // namespace orrery::storage

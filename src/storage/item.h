@@ -40,8 +40,6 @@ struct ItemView {
 std::string EncodeItem(const ItemHeader& header, std::string_view payload);
 // kCorruption if it is malformed or of a newer version.
 Result<ItemView> DecodeItem(std::string_view value);
-// Puts another header before the payload. REQUIRES: value.size() >= kItemHeaderBytes.
-void RewriteHeader(std::string& value, const ItemHeader& header);
 // Writes the LSN into an encoded item. REQUIRES: value.size() >= kItemHeaderBytes.
 void StampItem(char* value, Lsn lsn);
 

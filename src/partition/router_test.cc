@@ -1,0 +1,284 @@
+#include "partition/router.h"
+
+#include <future>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "partition/replica.h"
+
+namespace orrery::partition {
+namespace {
+
+using runtime::Task;
+
+// Commits without a log.
+class FakeReplicaSet final : public replication::ReplicaSet {
+ public:
+  bool leads() const override { return leading; }
+  uint64_t term() const override { return 1; }
+  Task<Result<Lsn>> Commit(storage::WriteSet, uint64_t) override { co_return Lsn(++last); }
+  Task<Status> ReadBarrier() override { co_return Status::Ok(); }
+  Lsn applied() const override { return Lsn(last); }
+  storage::Totals totals() const override { return {}; }
+
+  std::atomic<bool> leading = true;
+  std::atomic<uint64_t> last = 0;
+};
+
+// Answers with the name of the thread's worker.
+class Ping final : public Operation {
+ public:
+  explicit Ping(bool write = true) : write(write) {}
+  OperationKind kind() const override { return OperationKind::kWriteItems; }
+  bool writes() const override { return write; }
+  bool runs_anywhere() const override { return !write; }
+  void Encode(Encoder& encoder) const override { encoder.Bool(write); }
+  static Result<std::unique_ptr<Operation>> Decode(Decoder& decoder) {
+    return std::make_unique<Ping>(decoder.Bool());
+  }
+  RequestUnits least_price() const override { return RequestUnits(5); }
+  Task<Reply> Run(Replica& replica) override {
+    Reply reply = replica.MakeReply(Status(), RequestUnits(10));
+    reply.body = "worker " + std::to_string(runtime::Worker::Current()->index()) + " id " +
+                 std::to_string(id.low);
+    co_return reply;
+  }
+  const bool write;
+};
+
+class RouterTest : public testing::Test {
+ protected:
+  RouterTest() {
+    registry.Register(OperationKind::kWriteItems, Ping::Decode);
+    pool.Start();
+  }
+  ~RouterTest() override { pool.Stop(); }
+
+  static std::shared_ptr<const Schema> SchemaOf(uint64_t version) {
+    auto schema = std::make_shared<Schema>();
+    schema->version = version;
+    return schema;
+  }
+  std::shared_ptr<Replica> MakeReplica(const PartitionRange& range, uint64_t schema,
+                                       double share = 1000) {
+    auto replica = std::make_shared<Replica>(
+        ContainerId(1), range, SchemaOf(schema), std::make_shared<Governor>(RequestUnits(share)),
+        true, pool.at(1), std::make_unique<FakeReplicaSet>(), services);
+    replicas.Add({replica});
+    return replica;
+  }
+  static Ring RingOf(PartitionRange range, uint64_t schema) {
+    auto map = PartitionMap::Make({std::move(range)});
+    return {ContainerId(1), std::make_shared<const PartitionMap>(std::move(*map)), schema};
+  }
+  template <typename T>
+  T Run(Task<T> task, size_t worker = 0) {
+    auto done = std::make_shared<std::promise<T>>();
+    auto run = [](Task<T> task, std::shared_ptr<std::promise<T>> done) -> Task<> {
+      done->set_value(co_await std::move(task));
+    };
+    auto result = done->get_future();
+    pool.at(worker).Spawn(run(std::move(task), done));
+    return result.get();
+  }
+  Reply Execute(const Ring& ring, Operation& operation) {
+    return Run(router.Execute(ring, "", operation));
+  }
+
+  const PartitionRange old_range{.id = PartitionId(1), .generation = 1};
+  const PartitionRange new_range{.id = PartitionId(1), .generation = 2};
+
+  ManualClock clock;
+  runtime::WorkerPool pool{2};
+  std::unique_ptr<storage::Engine> state = storage::OpenMemoryEngine(
+      storage::MakeMemoryDisk(), {.spaces = {"replica", "items", "index", "catalog"}});
+  ReplicaServices services{.state = *state, .workers = pool, .clock = clock};
+  ReplicaTable replicas;
+  OperationRegistry registry;
+  SystemRandom random;
+  std::atomic<int> looked = 0;
+  Ring newest;
+  Router router{replicas, registry,
+                [this](ContainerId) {
+                  ++looked;
+                  return newest;
+                },
+                random};
+};
+
+TEST_F(RouterTest, AWriteRunsOnThePartitionsWorkerAndAPointReadWhereItArrives) {
+  MakeReplica(old_range, 1);
+  Ping write(true);
+  write.id = {1, 2};
+  EXPECT_EQ(Execute(RingOf(old_range, 1), write).body, "worker 1 id 2");
+  Ping read(false);
+  read.id = {1, 3};
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).body, "worker 0 id 3");
+  EXPECT_EQ(looked, 0);
+}
+
+TEST_F(RouterTest, AnOldMapIsLookedUpAgain) {
+  MakeReplica(new_range, 1);
+  newest = RingOf(new_range, 1);
+  Ping ping;
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  EXPECT_EQ(looked, 1);
+}
+
+TEST_F(RouterTest, AnOldDefinitionIsLookedUpAgain) {
+  MakeReplica(old_range, 2);
+  newest = RingOf(old_range, 2);
+  Ping ping;
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  EXPECT_EQ(looked, 1);
+}
+
+TEST_F(RouterTest, APartitionThatIsGoneIsLookedForInTheNewMap) {
+  const PartitionRange other{.id = PartitionId(9), .generation = 1};
+  MakeReplica(other, 1);
+  newest = RingOf(other, 1);
+  Ping ping;
+  EXPECT_EQ(Execute(RingOf(old_range, 1), ping).partition, PartitionId(9));
+}
+
+TEST_F(RouterTest, TheTriesOfAnOperationHaveOneId) {
+  MakeReplica(new_range, 1);
+  newest = RingOf(new_range, 1);
+  Ping ping;
+  ping.id = {5, 6};
+  EXPECT_EQ(Execute(RingOf(old_range, 1), ping).body, "worker 1 id 6");
+  Ping unnamed;
+  Execute(RingOf(new_range, 1), unnamed);
+  storage::OperationId first = unnamed.id;
+  EXPECT_NE(first, storage::OperationId());
+  Execute(RingOf(new_range, 1), unnamed);
+  EXPECT_EQ(unnamed.id, first);
+}
+
+TEST_F(RouterTest, AReplicaThatIsBehindTheCatalogForAMomentIsWaitedFor) {
+  auto replica = MakeReplica(old_range, 1);
+  newest = RingOf(old_range, 2);
+  std::thread catches_up([&] {
+    while (looked == 0) {
+      std::this_thread::yield();
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    replica->SetSchema(SchemaOf(2));
+  });
+  Ping ping;
+  EXPECT_TRUE(Execute(newest, ping).status.ok());
+  catches_up.join();
+}
+
+TEST_F(RouterTest, AContainerThatIsGoneHasNoOwner) {
+  Ping ping;
+  EXPECT_EQ(Execute(RingOf(old_range, 1), ping).status.code(), Code::kOwnerNotFound);
+}
+
+TEST_F(RouterTest, APartitionThatNobodyHasEndsInMovedAfterABoundedNumberOfTries) {
+  newest = RingOf(old_range, 1);
+  Ping ping;
+  EXPECT_EQ(Execute(newest, ping).status.code(), Code::kMoved);
+  EXPECT_GT(looked, 1);
+  EXPECT_LE(looked, 10);
+  EXPECT_EQ(Run(router.ExecuteAt(newest, old_range, ping)).status.code(), Code::kMoved);
+}
+
+TEST_F(RouterTest, AMessageIsHandledLikeALocalOperation) {
+  MakeReplica(old_range, 1);
+  Ping ping;
+  ping.id = {1, 4};
+  ping.target = {ContainerId(1), PartitionId(1), 1, 1};
+  auto ask = [this](std::string message) {
+    std::string bytes = Run(router.HandleMessage(std::move(message)));
+    Decoder decoder(bytes);
+    return Reply::Decode(decoder);
+  };
+  EXPECT_EQ(ask(OperationRegistry::EncodeMessage(ping)).body, "worker 1 id 4");
+  ping.target.generation = 2;
+  EXPECT_EQ(ask(OperationRegistry::EncodeMessage(ping)).status.code(), Code::kMoved);
+  ping.target = {ContainerId(1), PartitionId(1), 1, 2};
+  EXPECT_EQ(ask(OperationRegistry::EncodeMessage(ping)).status.code(), Code::kSchemaChanged);
+  ping.target.partition = PartitionId(2);
+  EXPECT_EQ(ask(OperationRegistry::EncodeMessage(ping)).status.code(), Code::kMoved);
+  EXPECT_EQ(ask("nonsense").status.code(), Code::kInvalidArgument);
+}
+
+// --- the replica ---------------------------------------------------------------------------------
+
+TEST_F(RouterTest, AReplicaThatDoesNotLeadRefusesWritesAndServesReads) {
+  auto replica = MakeReplica(old_range, 1);
+  static_cast<FakeReplicaSet&>(replica->set()).leading = false;
+  Ping write(true);
+  Ping read(false);
+  EXPECT_EQ(Execute(RingOf(old_range, 1), write).status.code(), Code::kNotLeader);
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), read).status.ok());
+}
+
+TEST_F(RouterTest, OverItsBudgetAReplicaThrottlesAndCountsIt) {
+  auto replica = MakeReplica(old_range, 1, 30);
+  Ping ping;
+  int done = 0;
+  while (Execute(RingOf(old_range, 1), ping).status.ok()) {
+    ++done;
+  }
+  EXPECT_EQ(done, 3);
+  EXPECT_EQ(replica->stats().requests, 4u);
+  EXPECT_EQ(replica->stats().throttled, 1u);
+  EXPECT_EQ(replica->stats().charge_hundredths, 3000u);
+  clock.Advance(std::chrono::seconds(1));
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  replica->SetGoverned(false);
+  for (int i = 0; i < 10; ++i) {
+    EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  }
+}
+
+TEST_F(RouterTest, TimeGoesOnlyForward) {
+  auto replica = MakeReplica(old_range, 1);
+  WallTime first = replica->NextTime();
+  WallTime third = replica->NextTime(2);
+  EXPECT_EQ(third.micros, first.micros + 2);
+  replica->Remember({}, Lsn(1), "", {first.micros + 100});
+  EXPECT_EQ(replica->NextTime().micros, first.micros + 101);
+  clock.Advance(std::chrono::seconds(5));
+  EXPECT_EQ(replica->NextTime(), clock.Wall());
+}
+
+TEST_F(RouterTest, OutcomesAreRememberedUpToANumber) {
+  auto replica = MakeReplica(old_range, 1);
+  for (uint64_t i = 1; i <= 300; ++i) {
+    replica->Remember({i, i}, Lsn(i), std::to_string(i), {static_cast<int64_t>(i)});
+  }
+  EXPECT_EQ(replica->Recall({1, 1}), nullptr);
+  ASSERT_NE(replica->Recall({300, 300}), nullptr);
+  EXPECT_EQ(replica->Recall({300, 300})->result, "300");
+  EXPECT_NE(replica->Recall({200, 200}), nullptr);
+  EXPECT_EQ(replica->Recall({200, 201}), nullptr);
+}
+
+TEST_F(RouterTest, AReplicaTableForgetsWhatIsRemoved) {
+  MakeReplica(old_range, 1);
+  EXPECT_NE(replicas.Find(PartitionId(1)), nullptr);
+  replicas.Remove({PartitionId(1)});
+  EXPECT_EQ(replicas.Find(PartitionId(1)), nullptr);
+  EXPECT_TRUE(replicas.All().empty());
+}
+
+// Each thread remembers the table it saw last; it must not take it for another one.
+TEST_F(RouterTest, AReplicaTableAtTheAddressOfAnOldOneShowsItsOwnReplicas) {
+  auto replica = MakeReplica(old_range, 1);
+  std::optional<ReplicaTable> table;
+  table.emplace();
+  table->Add({});
+  EXPECT_EQ(table->Find(PartitionId(1)), nullptr);
+  table.emplace();
+  table->Add({replica});
+  EXPECT_EQ(table->Find(PartitionId(1)), replica);
+}
+
+}  // namespace
+}  // namespace orrery::partition
