@@ -238,7 +238,7 @@ fuzz_runs() {
 
 # RocksDB is not instrumented: these tests run on the in-memory engine.
 tsan_tests() {
-  local tests=(runtime_test replication_test partition_test) binaries
+  local tests=(runtime_test replication_test partition_test model_test) binaries
   configure build/tsan -DORRERY_SANITIZE=thread -DCMAKE_BUILD_TYPE=Debug &&
     build_in build/tsan "${tests[@]}" || return 1
   mapfile -t binaries < <(tests_in build/tsan | grep -E "/($(IFS='|'; echo "${tests[*]}"))$")

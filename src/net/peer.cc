@@ -24,6 +24,7 @@ namespace {
 
 constexpr auto kQuietly = asio::as_tuple(asio::use_awaitable);
 constexpr size_t kFrameHead = 12;
+constexpr Duration kAcceptPause = std::chrono::milliseconds(50);
 
 std::string Frame(uint64_t id, std::string_view message) {
   std::string frame;
@@ -97,8 +98,13 @@ struct PeerServer::Body {
     for (size_t next = 0;; ++next) {
       runtime::Worker& worker = workers.at(next);
       auto [error, socket] = co_await acceptor->async_accept(worker.context(), kQuietly);
-      if (error) {
+      if (error == asio::error::operation_aborted) {
         co_return;
+      }
+      if (error) {
+        // Out of file descriptors, or a peer that has already gone: the next one may do better.
+        co_await runtime::Sleep(kAcceptPause);
+        continue;
       }
       boost::system::error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
@@ -145,6 +151,9 @@ Status PeerServer::Start(const std::string& address, uint16_t port) {
   body_->acceptor = std::make_unique<tcp::acceptor>(body_->workers.at(0).context());
   if (!error) {
     body_->acceptor->open(where.protocol(), error);
+  }
+  if (!error) {
+    body_->acceptor->set_option(tcp::acceptor::reuse_address(true), error);
   }
   if (!error) {
     body_->acceptor->bind(where, error);

@@ -1,9 +1,8 @@
 #include "net/peer.h"
 
-#include <atomic>
 #include <future>
+#include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -21,7 +20,7 @@ class PeerTest : public testing::Test {
  protected:
   PeerTest() { pool.Start(); }
   ~PeerTest() override {
-    release = true;
+    Release();
     if (client) {
       client->Stop();
     }
@@ -31,7 +30,6 @@ class PeerTest : public testing::Test {
     if (next_server) {
       next_server->Stop();
     }
-    EXPECT_TRUE(Eventually([this] { return waiting == 0; }));
     pool.Stop();
   }
   void Serve(PeerHandler handler, uint16_t port = 0) {
@@ -41,14 +39,24 @@ class PeerTest : public testing::Test {
       client.emplace(pool, "127.0.0.1", server->port());
     }
   }
-  // Answers after the test has set `release`.
+  // Answers after Release().
   Task<std::string> Wait(std::string message) {
-    ++waiting;
-    while (!release) {
-      co_await runtime::Sleep(std::chrono::milliseconds(1));
-    }
-    --waiting;
+    auto start = [this](std::function<void(bool)> resume) {
+      std::lock_guard lock(mutex);
+      held.push_back(std::move(resume));
+    };
+    co_await runtime::Suspend<bool>(start);
     co_return message;
+  }
+  size_t waiting() {
+    std::lock_guard lock(mutex);
+    return held.size();
+  }
+  void Release() {
+    std::lock_guard lock(mutex);
+    for (auto& resume : std::exchange(held, {})) {
+      resume(true);
+    }
   }
   std::future<Result<std::string>> Call(std::string message, size_t worker = 0) {
     auto done = std::make_shared<std::promise<Result<std::string>>>();
@@ -61,8 +69,8 @@ class PeerTest : public testing::Test {
     return result;
   }
 
-  std::atomic<bool> release = false;
-  std::atomic<int> waiting = 0;
+  std::mutex mutex;
+  std::vector<std::function<void(bool)>> held;
   runtime::WorkerPool pool{2};
   std::optional<PeerServer> server;
   std::optional<PeerServer> next_server;
@@ -150,7 +158,7 @@ TEST_F(PeerTest, ACallWhoseConnectionBreaksHasAnUnknownOutcome) {
   for (size_t i = 0; i < 10; ++i) {
     calls.push_back(Call("x", i));
   }
-  ASSERT_TRUE(Eventually([this] { return waiting == 10; }));
+  ASSERT_TRUE(Eventually([this] { return waiting() == 10; }));
   server->Stop();
   for (auto& call : calls) {
     auto answer = call.get();
@@ -187,9 +195,9 @@ TEST_F(PeerTest, TooManyCallsInFlightAreRefused) {
   for (size_t i = 0; i < kInFlightMax; ++i) {
     calls.push_back(Call("x"));
   }
-  ASSERT_TRUE(Eventually([this] { return waiting == static_cast<int>(kInFlightMax); }));
+  ASSERT_TRUE(Eventually([this] { return waiting() == kInFlightMax; }));
   EXPECT_EQ(Call("one more").get().error().code(), Code::kUnavailable);
-  release = true;
+  Release();
   for (auto& call : calls) {
     EXPECT_TRUE(call.get());
   }
