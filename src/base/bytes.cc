@@ -112,8 +112,6 @@ std::string ToHex(std::string_view bytes) {
   return text;
 }
 
-namespace {
-
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') {
     return c - '0';
@@ -126,6 +124,8 @@ int HexDigit(char c) {
   }
   return -1;
 }
+
+namespace {
 
 constexpr char kBase64[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -157,20 +157,27 @@ bool FromHex(std::string_view text, std::string* bytes) {
 }
 
 std::string ToBase64(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = static_cast<uint8_t>(bytes[i]) << 16;
-    if (i + 1 < bytes.size()) {
-      group |= static_cast<uint8_t>(bytes[i + 1]) << 8;
+  std::string text((bytes.size() + 2) / 3 * 4, '=');
+  char* out = text.data();
+  size_t i = 0;
+  auto byte = [&bytes](size_t at) {
+    return static_cast<uint32_t>(static_cast<uint8_t>(bytes[at]));
+  };
+  for (; i + 3 <= bytes.size(); i += 3) {
+    uint32_t group = byte(i) << 16 | byte(i + 1) << 8 | byte(i + 2);
+    *out++ = kBase64[group >> 18];
+    *out++ = kBase64[group >> 12 & 63];
+    *out++ = kBase64[group >> 6 & 63];
+    *out++ = kBase64[group & 63];
+  }
+  if (i < bytes.size()) {
+    bool two = i + 1 < bytes.size();
+    uint32_t group = byte(i) << 16 | (two ? byte(i + 1) << 8 : 0);
+    *out++ = kBase64[group >> 18];
+    *out++ = kBase64[group >> 12 & 63];
+    if (two) {
+      *out = kBase64[group >> 6 & 63];
     }
-    if (i + 2 < bytes.size()) {
-      group |= static_cast<uint8_t>(bytes[i + 2]);
-    }
-    text.push_back(kBase64[group >> 18]);
-    text.push_back(kBase64[group >> 12 & 63]);
-    text.push_back(i + 1 < bytes.size() ? kBase64[group >> 6 & 63] : '=');
-    text.push_back(i + 2 < bytes.size() ? kBase64[group & 63] : '=');
   }
   return text;
 }
@@ -184,21 +191,23 @@ bool FromBase64(std::string_view text, std::string* bytes) {
   while (padding < 2 && padding < text.size() && text[text.size() - 1 - padding] == '=') {
     ++padding;
   }
+  text.remove_suffix(padding);
+  bytes->resize(text.size() * 3 / 4);
+  char* out = bytes->data();
   uint32_t group = 0;
   int bits = 0;
-  for (char c : text.substr(0, text.size() - padding)) {
+  int wrong = 0;
+  for (char c : text) {
     int value = kBase64Values[static_cast<unsigned char>(c)];
-    if (value < 0) {
-      return false;
-    }
-    group = group << 6 | static_cast<uint32_t>(value);
+    wrong |= value;
+    group = group << 6 | static_cast<uint32_t>(value & 63);
     bits += 6;
     if (bits >= 8) {
       bits -= 8;
-      bytes->push_back(static_cast<char>(group >> bits));
+      *out++ = static_cast<char>(group >> bits);
     }
   }
-  return true;
+  return wrong >= 0;
 }
 
 uint32_t Crc32c(std::string_view bytes) {

@@ -70,6 +70,7 @@ uint64_t GetU64(const char* at);
 // Upper-case hex, base64, and their strict readers (false: not in that form).
 std::string ToHex(std::string_view bytes);
 bool FromHex(std::string_view text, std::string* bytes);
+int HexDigit(char c);  // -1: it is none
 std::string ToBase64(std::string_view bytes);
 bool FromBase64(std::string_view text, std::string* bytes);
 

@@ -14,36 +14,64 @@ namespace orrery::net {
 
 namespace {
 
-void Sha256(const unsigned char (&block)[SHA256_CBLOCK], std::string_view rest,
-            unsigned char* digest) {
-  SHA256_CTX context;
+// The two hashes of a key, taken up to where the message comes: half of the work of a short
+// message. Each thread keeps those of the keys that it used last.
+struct PreparedKey {
+  std::string key;
+  SHA256_CTX inner;
+  SHA256_CTX outer;
+};
+
+void Begin(SHA256_CTX& context, const unsigned char (&block)[SHA256_CBLOCK], unsigned char pad) {
+  unsigned char padded[SHA256_CBLOCK];
+  for (size_t i = 0; i < sizeof(padded); ++i) {
+    padded[i] = block[i] ^ pad;
+  }
   SHA256_Init(&context);
-  SHA256_Update(&context, block, sizeof(block));
-  SHA256_Update(&context, rest.data(), rest.size());
-  SHA256_Final(digest, &context);
+  SHA256_Update(&context, padded, sizeof(padded));
+  OPENSSL_cleanse(padded, sizeof(padded));
 }
 
-}  // namespace
-
-// RFC 2104: H(key ^ opad, H(key ^ ipad, message)), the key filled up with zeros to a block.
-std::string HmacSha256(std::string_view key, std::string_view message) {
+const PreparedKey& Prepare(std::string_view key) {
+  constexpr size_t kKept = 4;
+  thread_local PreparedKey kept[kKept];
+  thread_local bool used[kKept] = {};
+  thread_local size_t next = 0;
+  for (size_t i = 0; i < kKept; ++i) {
+    if (used[i] && EqualInConstantTime(kept[i].key, key)) {
+      return kept[i];
+    }
+  }
+  PreparedKey& prepared = kept[next];
+  used[next] = true;
+  next = (next + 1) % kKept;
+  OPENSSL_cleanse(prepared.key.data(), prepared.key.size());
+  prepared.key = key;
   unsigned char block[SHA256_CBLOCK] = {};
   if (key.size() > sizeof(block)) {
     SHA256(reinterpret_cast<const unsigned char*>(key.data()), key.size(), block);
   } else if (!key.empty()) {
     std::memcpy(block, key.data(), key.size());
   }
-  for (unsigned char& byte : block) {
-    byte ^= 0x36;
-  }
+  Begin(prepared.inner, block, 0x36);
+  Begin(prepared.outer, block, 0x5c);
+  OPENSSL_cleanse(block, sizeof(block));
+  return prepared;
+}
+
+}  // namespace
+
+// RFC 2104: H(key ^ opad, H(key ^ ipad, message)), the key filled up with zeros to a block.
+std::string HmacSha256(std::string_view key, std::string_view message) {
+  const PreparedKey& prepared = Prepare(key);
   std::string digest(SHA256_DIGEST_LENGTH, '\0');
   auto* out = reinterpret_cast<unsigned char*>(digest.data());
-  Sha256(block, message, out);
-  for (unsigned char& byte : block) {
-    byte ^= 0x36 ^ 0x5c;
-  }
-  Sha256(block, digest, out);
-  OPENSSL_cleanse(block, sizeof(block));
+  SHA256_CTX context = prepared.inner;
+  SHA256_Update(&context, message.data(), message.size());
+  SHA256_Final(out, &context);
+  context = prepared.outer;
+  SHA256_Update(&context, digest.data(), digest.size());
+  SHA256_Final(out, &context);
   return digest;
 }
 

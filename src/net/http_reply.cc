@@ -1,5 +1,6 @@
 #include "net/http_reply.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace orrery::net {
@@ -73,9 +74,17 @@ std::string_view HttpRequest::Get(std::string_view name) const {
 
 void HttpReply::Add(std::string_view name, std::string_view value) {
   headers.append(name).append(": ");
+  size_t start = headers.size();
+  headers.append(value);
   // Whatever a value holds, it stays one line.
+  bool control = false;
   for (char c : value) {
-    headers.push_back(static_cast<unsigned char>(c) < 0x20 || c == 0x7F ? ' ' : c);
+    control |= static_cast<unsigned char>(c) < 0x20;
+  }
+  if (control) {
+    std::replace_if(
+        headers.begin() + static_cast<ptrdiff_t>(start), headers.end(),
+        [](char c) { return static_cast<unsigned char>(c) < 0x20; }, ' ');
   }
   headers.append("\r\n");
 }

@@ -17,8 +17,10 @@ constexpr int kTypeShift = 60;
 
 std::string ChildRid(std::string_view container_rid, uint64_t type, uint64_t number) {
   ORRERY_CHECK(number >> kTypeShift == 0);
+  std::string base64(container_rid);
+  std::ranges::replace(base64, '-', '/');
   std::string bytes;
-  bool is_rid = ReadRid(container_rid, &bytes);
+  bool is_rid = FromBase64(base64, &bytes);
   ORRERY_CHECK(is_rid && bytes.size() == kContainerSize);
   Encoder(bytes).U64(__builtin_bswap64(type << kTypeShift | number));
   return RidText(bytes);

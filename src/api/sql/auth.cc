@@ -56,20 +56,22 @@ bool IsWriteKey(size_t index) {
 }  // namespace
 
 bool PercentDecode(std::string_view text, std::string* out) {
-  out->clear();
-  out->reserve(text.size());
+  out->resize(text.size());
+  char* to = out->data();
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
-      out->push_back(text[i]);
+      *to++ = text[i];
       continue;
     }
-    std::string byte;
-    if (i + 2 >= text.size() || !FromHex(text.substr(i + 1, 2), &byte)) {
+    int high = i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
+    int low = high < 0 ? -1 : HexDigit(text[i + 2]);
+    if (low < 0) {
       return false;
     }
-    out->push_back(byte[0]);
+    *to++ = static_cast<char>(high << 4 | low);
     i += 2;
   }
+  out->resize(static_cast<size_t>(to - out->data()));
   return true;
 }
 

@@ -1,4 +1,7 @@
 // What the API has, in the order of the REST reference, and how a request finds its row.
+#include <algorithm>
+#include <vector>
+
 #include "api/sql/call.h"
 
 namespace orrery::api::sql {
@@ -59,35 +62,50 @@ const Operation kOperations[] = {
     {"*", "/operations/dtc", NotSupported, "not_supported"},
 };
 
-// The literal parts must be equal; a part in braces takes any segment.
-bool Matches(std::string_view pattern, const Call& call) {
-  pattern.remove_prefix(1);
-  for (size_t i = 0; i < call.segment_count; ++i) {
-    if (pattern.empty()) {
-      return false;
+// A row with its path cut into parts; a part in braces takes any segment.
+struct Route {
+  const Operation* operation;
+  std::vector<std::string_view> parts;
+};
+
+std::vector<Route> MakeRoutes() {
+  std::vector<Route> routes;
+  for (const Operation& operation : kOperations) {
+    Route& route = routes.emplace_back(Route{.operation = &operation});
+    for (std::string_view rest = operation.path.substr(1); !rest.empty();) {
+      size_t end = std::min(rest.find('/'), rest.size());
+      route.parts.push_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
-    size_t end = pattern.find('/');
-    std::string_view part = pattern.substr(0, end);
-    if (part[0] != '{' && part != call.segments[i]) {
-      return false;
-    }
-    pattern = end == std::string_view::npos ? std::string_view() : pattern.substr(end + 1);
   }
-  return pattern.empty();
+  return routes;
+}
+
+bool Matches(const Route& route, const Call& call) {
+  if (route.parts.size() != call.segment_count) {
+    return false;
+  }
+  for (size_t i = 0; i < route.parts.size(); ++i) {
+    if (route.parts[i][0] != '{' && route.parts[i] != call.segments[i]) {
+      return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
 
 const Operation* FindOperation(const Call& call, bool* known_path) {
+  static const std::vector<Route> routes = MakeRoutes();
   *known_path = false;
-  for (const Operation& operation : kOperations) {
-    bool method = operation.method == call.request.method || operation.method == "*";
-    if ((method || !*known_path) && Matches(operation.path, call)) {
-      if (method) {
-        return &operation;
-      }
-      *known_path = true;
+  for (const Route& route : routes) {
+    if (!Matches(route, call)) {
+      continue;
     }
+    if (route.operation->method == call.request.method || route.operation->method == "*") {
+      return route.operation;
+    }
+    *known_path = true;
   }
   return nullptr;
 }
