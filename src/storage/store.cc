@@ -14,6 +14,7 @@ namespace {
 constexpr uint8_t kRecordVersion = 1;
 constexpr uint8_t kEntryVersion = 1;
 constexpr Duration kUpkeepInterval = std::chrono::milliseconds(200);
+constexpr Duration kGatherTime = std::chrono::microseconds(100);
 constexpr Duration kCutRetryInterval = std::chrono::seconds(5);
 constexpr uint64_t kTrailBytesMax = 4 << 20;
 constexpr size_t kReplayBatchBytes = 4 << 20;
@@ -195,7 +196,7 @@ void Store::Commit(LogEntry entry, runtime::Worker* worker, Done done) {
       entry.index = last;
       bool wake = to_commit_.empty();
       to_commit_.push_back({std::move(entry), worker, std::move(done), Status()});
-      if (wake) {
+      if (wake || to_commit_.size() == gather_) {
         commit_wake_.notify_one();
       }
       return;
@@ -247,6 +248,7 @@ Status Store::WriteLog(const PendingList& list) {
 
 void Store::CommitLoop() {
   NameThread("commit");
+  size_t last_batch = 0;
   while (true) {
     PendingList list;
     {
@@ -255,6 +257,15 @@ void Store::CommitLoop() {
       if (to_commit_.empty()) {
         break;
       }
+      // Those who were just answered are likely to write again at once: a moment's patience makes
+      // one sync serve more of them. Who writes alone never waits.
+      if (to_commit_.size() < last_batch / 2) {
+        gather_ = last_batch / 2;
+        commit_wake_.wait_for(lock, kGatherTime,
+                              [this] { return stopping_ || to_commit_.size() >= gather_; });
+        gather_ = 0;
+      }
+      last_batch = to_commit_.size();
       list.swap(to_commit_);
     }
     size_t bytes = 0;

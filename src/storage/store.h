@@ -142,6 +142,7 @@ class Store {
   std::unordered_map<GroupId, Lsn> last_;  // the last index given out
   PendingList to_commit_;
   PendingList to_apply_;
+  size_t gather_ = 0;  // how many the commit thread waits for; 0: it does not
   size_t queued_bytes_ = 0;
   size_t log_bytes_since_cut_ = 0;
   bool stopping_ = false;
