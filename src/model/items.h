@@ -74,7 +74,7 @@ struct ItemStep {
 };
 
 struct StepResult {
-  Status status;  // ok; kUnavailable with no charge: not tried, or undone, because of another step
+  Status status;  // ok; kUnavailable: not tried, or undone, because of another step
   bool created = false;
   bool undone = false;        // another step failed
   bool without_body = false;  // `item` is only its header: the reply would have been too large

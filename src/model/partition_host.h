@@ -1,7 +1,7 @@
 // PartitionHost: makes this node's replicas follow the catalog, and looks after them in the
 // background: deletes what has expired, clears what was dropped.
 //
-// OnCreated/OnChanged/OnDropped run on the meta group's worker.
+// What CatalogListener declares runs on the meta group's worker.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 // Router: finds the partition of an operation and has it run there.
 //
 // It does not care where a partition lives: here the operation object is handed over as it is,
-// elsewhere it is encoded, sent, decoded and run by the same code. With `always_encode` (a test
+// elsewhere it is encoded, sent, decoded and run by the same code. After SendEverythingTo (a test
 // setting) even local operations take the long way. When the map was old (kMoved, kSchemaChanged)
 // it looks again and repeats, under the same operation id, a bounded number of times.
 //

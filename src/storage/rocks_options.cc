@@ -124,8 +124,8 @@ rocksdb::ColumnFamilyOptions MakeSpaceOptions(const EngineOptions& options,
   table.format_version = 5;
   table.block_size = 8 << 10;
   table.block_cache = std::move(cache);
-  // Index and filter count against cache_bytes, but stay in while their file is open: a point read finds them
-  // without a look-up in the cache.
+  // Index and filter count against cache_bytes, but stay in while their file is open: a point read
+  // finds them without a look-up in the cache.
   table.cache_index_and_filter_blocks = true;
   table.metadata_cache_options.unpartitioned_pinning = rocksdb::PinningTier::kAll;
   // Finds the place of a key in a block by hash, not by binary search.
@@ -149,11 +149,16 @@ rocksdb::ColumnFamilyOptions MakeSpaceOptions(const EngineOptions& options,
   // memtable.
   space.memtable_whole_key_filtering = true;
   space.memtable_prefix_bloom_size_ratio = options.log_files ? 0 : 0.02;
+  // Keys come in random order, so a merge of new files rewrites all that they fall on: fewer,
+  // larger merges.
+  space.level0_file_num_compaction_trigger = 8;
+  space.level0_slowdown_writes_trigger = 24;
+  space.level0_stop_writes_trigger = 40;
   // Sizes the levels from the last one up: about 10 % of stale data instead of up to 100 %.
   space.level_compaction_dynamic_level_bytes = true;
   if (options.compress) {
     space.compression = rocksdb::kLZ4Compression;
-    space.bottommost_compression = rocksdb::kZSTD;  // most bytes live there and are rewritten least
+    space.bottommost_compression = rocksdb::kLZ4Compression;
   } else {
     space.compression = rocksdb::kNoCompression;
     space.bottommost_compression = rocksdb::kNoCompression;

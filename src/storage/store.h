@@ -83,7 +83,7 @@ class Store {
   ~Store();
 
   // Replays what the log has and the state has not. `seen` is called for each entry still in the
-  // log, in order, with whether it was already applied. REQUIRES: before Start().
+  // log, in order. REQUIRES: before Start().
   Status Recover(const std::function<void(GroupId, Lsn, const WriteSetView&)>& seen);
   void Start();
   // Finishes what is queued, flushes the state, ends the threads.
@@ -107,7 +107,7 @@ class Store {
   // A consistent copy of both stores in folder/log and folder/state, taken while writes go on.
   Status Checkpoint(const std::string& folder);
 
-  // Flushes the state and cuts the log now; for tests, backup and stop.
+  // Flushes the state and cuts the log now: at stop, and after a dropped container was cleared.
   Status CutLog();
 
  private:

@@ -22,7 +22,7 @@
 
 namespace orrery::storage {
 
-// Names one try of one operation; a repetition inside the server carries the same.
+// Names one operation; every try of it inside the server carries the same.
 struct OperationId {
   uint64_t high = 0;
   uint64_t low = 0;

@@ -11,16 +11,17 @@ bool Call::Flag(std::string_view name) const {
   return value == "true" || value == "True" || value == "TRUE";
 }
 
-Result<std::shared_ptr<const model::Container>> Call::FindContainer() const {
+Status Call::FindContainer() {
   auto view = catalog().view();
-  if (auto found = view->FindContainer(container_link())) {
-    return found;
+  found = view->FindContainer(container_link());
+  if (found != nullptr) {
+    return Status::Ok();
   }
   if (view->FindDatabase(database()) == nullptr || segment_count > 4) {
-    return Error(Code::kOwnerNotFound, "Owner resource does not exist");
+    return Status(Code::kOwnerNotFound, "Owner resource does not exist");
   }
-  return Error(Code::kNotFound,
-               "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
+  return Status(Code::kNotFound,
+                "Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found");
 }
 
 void Call::Fail(const Status& status) {

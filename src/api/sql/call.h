@@ -47,8 +47,10 @@ struct Call {
   const std::string& container() const { return segments[3]; }
   const std::string& item() const { return segments[5]; }
   std::string container_link() const { return "dbs/" + segments[1] + "/colls/" + segments[3]; }
-  // The container of the path; kNotFound if it is not there.
-  Result<std::shared_ptr<const model::Container>> FindContainer() const;
+  // The container of the path, for operations of Scope::kContainer.
+  std::shared_ptr<const model::Container> found;
+  // kNotFound if it is not there.
+  Status FindContainer();
 
   // Answers ------------------------------------------------------------------------------------
   void Fail(const Status& status);
@@ -97,6 +99,11 @@ runtime::Task<> ReadOffer(Call& call);
 runtime::Task<> ReplaceOffer(Call& call);
 runtime::Task<> NotSupported(Call& call);  // operations.cc
 
+enum class Scope : uint8_t {
+  kAccount,
+  kContainer,  // the container of the path is looked up before the handler runs
+};
+
 struct Operation {
   std::string_view method;
   std::string_view path;
@@ -104,6 +111,7 @@ struct Operation {
   std::string_view name;  // in metrics
   bool writes = false;    // not with a read-only key
   bool control = false;   // paid from the control plane's budget
+  Scope scope = Scope::kAccount;
 };
 // The row for a request; null if the path is not one of ours, `*known_path` tells if only the
 // method is wrong.

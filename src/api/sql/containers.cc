@@ -72,16 +72,12 @@ Task<> ListContainers(Call& call) {
 }
 
 Task<> ReadContainer(Call& call) {
-  auto container = call.FindContainer();
-  if (!container) {
-    call.Fail(container.error());
-    co_return;
-  }
-  if (call.Header("if-none-match") == model::EtagText((*container)->etag, (*container)->time)) {
+  const model::Container& container = *call.found;
+  if (call.Header("if-none-match") == model::EtagText(container.etag, container.time)) {
     call.Fail(Status(Code::kNotModified));
     co_return;
   }
-  Answer(call, **container, 200);
+  Answer(call, container, 200);
 }
 
 Task<> ReplaceContainer(Call& call) {
@@ -110,12 +106,7 @@ Task<> DeleteContainer(Call& call) {
 }
 
 Task<> ListPartitionRanges(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
-  const model::Container& container = **found;
+  const model::Container& container = *call.found;
   // The map changes when a range with a higher id appears: that id is the state of this feed.
   PartitionId newest;
   std::vector<std::string> all;

@@ -275,21 +275,16 @@ Task<> AnswerFeed(Call& call, std::shared_ptr<const Container> container, Feed f
 }  // namespace
 
 Task<> ListItems(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
   if (!call.Header("a-im").empty()) {
     call.Fail(Status(Code::kNotSupported, "The change feed is not supported yet."));
     co_return;
   }
-  Result<Feed> feed = ReadRequest(call, **found);
+  Result<Feed> feed = ReadRequest(call, *call.found);
   if (!feed) {
     call.Fail(feed.error());
     co_return;
   }
-  co_await AnswerFeed(call, *found, std::move(*feed));
+  co_await AnswerFeed(call, call.found, std::move(*feed));
 }
 
 Task<> QueryItems(Call& call, std::shared_ptr<const Container> container) {

@@ -122,33 +122,23 @@ Task<> CreateItem(Call& call, std::shared_ptr<const Container> container) {
 }  // namespace
 
 Task<> PostItems(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
   if (call.Flag("x-ms-cosmos-is-query-plan-request")) {
     call.operation = "query_plan";
-    co_await PlanQuery(call, *found);
+    co_await PlanQuery(call, call.found);
   } else if (IsQuery(call)) {
     call.operation = "item_query";
-    co_await QueryItems(call, *found);
+    co_await QueryItems(call, call.found);
   } else if (call.Flag("x-ms-cosmos-is-batch-request")) {
     call.operation = call.Flag("x-ms-cosmos-batch-atomic") ? "item_batch" : "item_bulk";
-    co_await RunBatch(call, *found);
+    co_await RunBatch(call, call.found);
   } else {
     call.operation = call.Flag("x-ms-documentdb-is-upsert") ? "item_upsert" : "item_create";
-    co_await CreateItem(call, *found);
+    co_await CreateItem(call, call.found);
   }
 }
 
 Task<> ReadItem(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
-  const Container& container = **found;
+  const Container& container = *call.found;
   Result<ItemAddress> address = AddressFromHeader(call, container);
   Result<partition::ReadPrice> price = call.ReadPrice();
   if (!address || !price) {
@@ -181,12 +171,7 @@ Task<> ReadItem(Call& call) {
 }
 
 Task<> ReplaceItem(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
-  Result<Incoming> incoming = ReadIncoming(call, **found, StepKind::kReplace);
+  Result<Incoming> incoming = ReadIncoming(call, *call.found, StepKind::kReplace);
   if (!incoming) {
     call.Fail(incoming.error());
     co_return;
@@ -197,16 +182,11 @@ Task<> ReplaceItem(Call& call) {
                          "', the body '" + incoming->step.id + "'."));
     co_return;
   }
-  co_await WriteOne(call, *found, std::move(incoming->address), std::move(incoming->step));
+  co_await WriteOne(call, call.found, std::move(incoming->address), std::move(incoming->step));
 }
 
 Task<> PatchItem(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
-  Result<ItemAddress> address = AddressFromHeader(call, **found);
+  Result<ItemAddress> address = AddressFromHeader(call, *call.found);
   Result<types::Document> body = types::ParseJsonValue(call.request.body);
   if (!address || !body) {
     call.Fail(!address ? address.error() : body.error());
@@ -221,16 +201,11 @@ Task<> PatchItem(Call& call) {
                 .id = call.item(),
                 .patch = std::move(*patch),
                 .if_match = std::string(call.Header("if-match"))};
-  co_await WriteOne(call, *found, std::move(*address), std::move(step));
+  co_await WriteOne(call, call.found, std::move(*address), std::move(step));
 }
 
 Task<> DeleteItem(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
-  Result<ItemAddress> address = AddressFromHeader(call, **found);
+  Result<ItemAddress> address = AddressFromHeader(call, *call.found);
   if (!address) {
     call.Fail(address.error());
     co_return;
@@ -238,16 +213,11 @@ Task<> DeleteItem(Call& call) {
   ItemStep step{.kind = StepKind::kDelete,
                 .id = call.item(),
                 .if_match = std::string(call.Header("if-match"))};
-  co_await WriteOne(call, *found, std::move(*address), std::move(step));
+  co_await WriteOne(call, call.found, std::move(*address), std::move(step));
 }
 
 Task<> DeleteLogicalPartition(Call& call) {
-  auto found = call.FindContainer();
-  if (!found) {
-    call.Fail(found.error());
-    co_return;
-  }
-  Result<ItemAddress> address = AddressFromHeader(call, **found);
+  Result<ItemAddress> address = AddressFromHeader(call, *call.found);
   if (!address) {
     call.Fail(address.error());
     co_return;
@@ -259,7 +229,7 @@ Task<> DeleteLogicalPartition(Call& call) {
     model::DeleteItems remove;
     remove.logical_partition = *address;
     remove.after = after;
-    reply = co_await call.router().Execute((*found)->ring(), address->epk, remove);
+    reply = co_await call.router().Execute(call.found->ring(), address->epk, remove);
     charge += reply.charge;
     if (!reply.status.ok()) {
       break;
@@ -268,7 +238,7 @@ Task<> DeleteLogicalPartition(Call& call) {
   } while (!after.empty());
   reply.charge = charge;
   call.AddPartitionHeaders(reply);
-  call.AddContainerHeaders(**found);
+  call.AddContainerHeaders(*call.found);
   if (!reply.status.ok()) {
     call.Fail(reply.status);
     co_return;

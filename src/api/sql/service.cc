@@ -70,28 +70,34 @@ void ResolveRids(const model::CatalogView& view, Call& call, SignedResource& res
     return;
   }
   auto database = view.FindDatabaseByRid(call.segments[1]);
-  if (database == nullptr) {
+  bool item = call.segment_count > 5 && call.segments[4] == "docs";
+  if (database == nullptr || item) {
     return;
   }
+  size_t last = std::min<size_t>((call.segment_count - 2) / 2 * 2 + 1, 3);
   resource.link.clear();
-  for (char c : call.segments[(call.segment_count - 2) / 2 * 2 + 1]) {
+  for (char c : call.segments[last]) {
     resource.link.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
   }
   call.segments[1] = database->name;
   if (call.segment_count >= 4 && call.segments[2] == "colls") {
-    if (auto container = view.FindContainerByRid(call.segments[3])) {
+    auto container = view.FindContainerByRid(call.segments[3]);
+    if (container != nullptr && container->database == database->id) {
       call.segments[3] = container->name;
     }
   }
 }
 
-// A POST is a write unless it is a query; a batch needs a key that may write, whatever is in it.
+// Some POSTs are queries. Only those whose handlers then really query may be signed with a key that
+// only reads; a batch needs one that may write, whatever is in it.
 bool NeedsWriteKey(const Operation& operation, const Call& call) {
-  if (call.request.method == "POST" &&
-      (IsQuery(call) || call.Flag("x-ms-cosmos-is-query-plan-request"))) {
-    return false;
+  if (operation.handler == PostItems) {
+    return !IsQuery(call) && !call.Flag("x-ms-cosmos-is-query-plan-request");
   }
-  return operation.writes || operation.handler == PostItems;
+  if (operation.handler == CreateDatabase || operation.handler == CreateContainer) {
+    return !IsQuery(call);
+  }
+  return operation.writes;
 }
 
 }  // namespace
@@ -155,6 +161,12 @@ Task<> Service::Dispatch(Call& call) {
       co_return;
     }
     call.charge = price;
+  }
+  if (operation->scope == Scope::kContainer) {
+    if (Status there = call.FindContainer(); !there.ok()) {
+      call.Fail(there);
+      co_return;
+    }
   }
   co_await operation->handler(call);
 }

@@ -153,6 +153,18 @@ test("a request may be dated by the Date header", async () => {
   assert.equal(reply.status, 200, reply.text);
 });
 
+test("headers of a query do not make a write a read", async () => {
+  const key = server.keys().primaryReadOnly;
+  for (const headers of [{ "x-ms-cosmos-is-query-plan-request": "True" }, { "x-ms-documentdb-isquery": "True" }]) {
+    const made = await server.request({ method: "POST", path: "/dbs", key, headers, body: JSON.stringify({ id: "stolen" }) });
+    assert.ok(made.status >= 400, made.text);
+    const path = `/dbs/tests/colls/${container.id}/operations/partitionkeydelete`;
+    const deleted = await server.request({ method: "POST", path, key, headers: { ...headers, ...keyHeader } });
+    assert.ok(deleted.status === 403 || deleted.status === 401, deleted.text);
+  }
+  assert.equal((await server.request({ path: "/dbs/stolen" })).status, 404);
+});
+
 test("resource tokens and directory tokens are refused clearly", async () => {
   for (const type of ["resource", "aad"]) {
     const reply = await server.request({ path: "/dbs", headers: { authorization: `type%3D${type}%26ver%3D1.0%26sig%3DAAAA` } });
