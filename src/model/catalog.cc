@@ -157,6 +157,7 @@ struct Catalog::Draft {
   void PutCounters() { set.Put(Space::kCatalog, RecordKey(kCounterKind), EncodeCounters(*view)); }
   void Drop(const Container& container) {
     std::vector<PartitionId> partitions = PartitionsOf(container);
+    set.frees_space = true;
     set.Delete(Space::kCatalog, RecordKey(kContainerKind, container.id.value()));
     set.Put(Space::kCatalog, RecordKey(kDroppedKind, container.id.value()),
             EncodeDropped(partitions));
@@ -178,19 +179,14 @@ Catalog::Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const C
   SetView(std::make_shared<const CatalogView>());
 }
 
-Status Catalog::Load(storage::Engine& state) {
+Status Catalog::Load(storage::Engine& state, WallTime last_time) {
   auto view = std::make_shared<CatalogView>();
   auto records = state.NewIterator(storage::Index(Space::kCatalog), "", "");
   for (records->SeekToFirst(); records->Valid(); records->Next()) {
     ORRERY_RETURN_IF_ERROR(LoadRecord(*view, records->key(), records->value()));
   }
   ORRERY_RETURN_IF_ERROR(records->status());
-  for (const auto& [name, database] : view->databases) {
-    last_time_ = std::max(last_time_, database->time);
-  }
-  for (const auto& [id, container] : view->containers_by_id) {
-    last_time_ = std::max(last_time_, container->time);
-  }
+  last_time_ = last_time;
   std::lock_guard lock(view_mutex_);
   SetView(std::move(view));
   return Status::Ok();
@@ -532,6 +528,7 @@ Task<Status> Catalog::Cleared(ContainerId container) {
     Draft draft(*view(), NextTime(), meta_.term());
     std::erase_if(draft.view->dropped,
                   [&](const auto& dropped) { return dropped.first == container; });
+    draft.set.frees_space = true;
     draft.set.Delete(Space::kCatalog, RecordKey(kDroppedKind, container.value()));
     co_return co_await Publish(std::move(draft));
   };

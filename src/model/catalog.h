@@ -59,8 +59,9 @@ class Catalog {
   Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const Clock& clock,
           CatalogLimits limits);
 
-  // Reads the records. REQUIRES: before any other call.
-  Status Load(storage::Engine& state);
+  // Reads the records; `last_time` is that of the meta group's last entry. REQUIRES: before any
+  // other call.
+  Status Load(storage::Engine& state, WallTime last_time);
   void SetListener(CatalogListener* listener) { listener_ = listener; }
   std::shared_ptr<const CatalogView> view() const;
   partition::Ring FindRing(ContainerId container) const;

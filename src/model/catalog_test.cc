@@ -370,10 +370,10 @@ TEST_F(CatalogTest, ACatalogAtTheAddressOfAnOldOneShowsItsOwnView) {
   replication::LocalReplicaSet meta(GroupId(0), node->store(), node->workers().at(0));
   std::optional<Catalog> catalog;
   catalog.emplace(meta, node->workers().at(0), node->clock(), CatalogLimits());
-  ASSERT_TRUE(catalog->Load(other.state()).ok());
+  ASSERT_TRUE(catalog->Load(other.state(), WallTime()).ok());
   EXPECT_EQ(catalog->view()->FindDatabase("d"), nullptr);
   catalog.emplace(meta, node->workers().at(0), node->clock(), CatalogLimits());
-  ASSERT_TRUE(catalog->Load(node->state()).ok());
+  ASSERT_TRUE(catalog->Load(node->state(), WallTime()).ok());
   EXPECT_NE(catalog->view()->FindDatabase("d"), nullptr);
 }
 

@@ -14,7 +14,8 @@ namespace orrery::model {
 class Condition {
  public:
   virtual ~Condition() = default;
-  virtual bool Holds(types::Value item) const = 0;
+  // kInvalidArgument if it takes too much work to know.
+  virtual Result<bool> Holds(types::Value item) const = 0;
 };
 
 // Of a patch (`from c where c.a = 1`) or of a query; `parameters` is the array of the query, or

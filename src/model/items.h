@@ -142,7 +142,8 @@ class ReadFeed final : public partition::Operation {
 // body of the reply is the key to go on behind, or empty when there are no more.
 class DeleteItems final : public partition::Operation {
  public:
-  static constexpr size_t kDeletesMax = 500;
+  static constexpr size_t kDeletesMax =
+      50;  // small, so that others of the partition come in between
   static constexpr size_t kScannedMax = 5000;
 
   std::optional<ItemAddress> logical_partition;  // none: the expired ones of the whole partition

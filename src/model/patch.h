@@ -21,6 +21,7 @@
 namespace orrery::model {
 
 inline constexpr size_t kPatchOperationsMax = 10;
+inline constexpr size_t kConditionBytesMax = 16 << 10;
 
 enum class PatchKind : uint8_t { kAdd = 1, kSet, kReplace, kRemove, kIncrement, kMove };
 

@@ -16,6 +16,7 @@ using types::Value;
 
 namespace {
 
+constexpr Duration kFilterTime = std::chrono::milliseconds(100);
 constexpr size_t kFeedScannedMax = 10'000;
 constexpr size_t kFeedScannedBytesMax = 16 << 20;
 
@@ -49,7 +50,7 @@ struct Filter {
   std::unique_ptr<Condition> condition;
   bool system_properties = false;
 
-  bool Holds(std::string_view stored, const storage::ItemView& item) const {
+  Result<bool> Holds(std::string_view stored, const storage::ItemView& item) const {
     if (condition == nullptr) {
       return true;
     }
@@ -58,14 +59,17 @@ struct Filter {
   }
 };
 
-FeedSlice ScanFeed(storage::Engine& state, const Walk& walk, size_t items_max,
-                   const Filter& filter) {
+FeedSlice ScanFeed(storage::Engine& state, const Walk& walk, size_t items_max, const Filter& filter,
+                   const Clock& clock) {
+  // A filter may be slow: others wait for this thread.
+  const Instant end = clock.Now() + kFilterTime;
   FeedSlice slice;
   auto at = state.NewIterator(storage::Index(Space::kItems), StartOf(walk), walk.span.end);
   size_t page_bytes = 0;
   for (at->SeekToFirst(); at->Valid(); at->Next()) {
     bool full = slice.page.items.size() >= items_max || page_bytes >= kPageBytesMax ||
-                slice.scanned >= kFeedScannedMax || slice.scanned_bytes >= kFeedScannedBytesMax;
+                slice.scanned >= kFeedScannedMax || slice.scanned_bytes >= kFeedScannedBytesMax ||
+                (filter.condition != nullptr && clock.Now() >= end);
     if (full) {
       return slice;
     }
@@ -80,7 +84,12 @@ FeedSlice ScanFeed(storage::Engine& state, const Walk& walk, size_t items_max,
       continue;
     }
     slice.scanned_bytes += item->payload.size();
-    if (filter.Holds(at->value(), *item)) {
+    Result<bool> holds = filter.Holds(at->value(), *item);
+    if (!holds) {
+      slice.status = holds.error();
+      return slice;
+    }
+    if (*holds) {
       page_bytes += at->value().size();
       slice.page.items.emplace_back(at->value());
     }
@@ -161,7 +170,9 @@ Task<Reply> ReadFeed::Run(Replica& replica) {
             .default_ttl = container.default_ttl,
             .now = replica.wall()};
   Lsn lsn = replica.applied();
-  auto scan = [&] { return ScanFeed(replica.state(), walk, items_max, only); };
+  auto scan = [&] {
+    return ScanFeed(replica.state(), walk, items_max, only, replica.services().clock);
+  };
   FeedSlice slice = co_await runtime::OnBlocking(replica.workers(), scan);
   Reply reply = replica.MakeReply(
       slice.status, partition::PriceOfFeed(slice.scanned, slice.scanned_bytes, price));
@@ -237,6 +248,7 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
   }
   Reply reply = replica.MakeReply(Status(), charge);
   if (!set.empty()) {
+    set.frees_space = true;
     set.time = replica.NextTime();
     Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
     if (!lsn) {

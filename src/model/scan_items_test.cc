@@ -244,9 +244,9 @@ TEST_P(ScanItemsTest, ALogicalPartitionIsDeletedAndNothingElse) {
 TEST_P(ScanItemsTest, ALogicalPartitionLargerThanOneRunIsDeletedInSeveral) {
   container = node.MakeContainer(R"({"id":"other","partitionKey":{"paths":["/pk"]}})");
   constexpr int kItems = static_cast<int>(DeleteItems::kDeletesMax) + 20;
-  for (int i = 0; i < kItems; i += 65) {
+  for (int i = 0; i < kItems; i += 10) {
     std::vector<ItemStep> steps;
-    for (int j = i; j < i + 65; ++j) {
+    for (int j = i; j < i + 10; ++j) {
       steps.push_back(Create(R"({"id":")" + std::to_string(j) + R"(","pk":"a"})"));
     }
     ASSERT_EQ(node.Write(*container, "a", std::move(steps)).code(), Code::kOk);

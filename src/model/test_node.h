@@ -76,7 +76,7 @@ class EqualsCondition final : public Condition {
  public:
   EqualsCondition(std::string name, std::string json)
       : name_(std::move(name)), json_(std::move(json)) {}
-  bool Holds(types::Value item) const override {
+  Result<bool> Holds(types::Value item) const override {
     std::string json;
     types::AppendJson(types::Member(item, name_), json);
     return json == json_;
@@ -359,7 +359,7 @@ class TestNode {
     workers_ = std::make_unique<runtime::WorkerPool>(2);
     meta_ = std::make_unique<replication::LocalReplicaSet>(GroupId(0), *store_, workers_->at(0));
     catalog_ = std::make_unique<Catalog>(*meta_, workers_->at(0), *machine_.clock, options_.limits);
-    Status loaded = catalog_->Load(store_->state());
+    Status loaded = catalog_->Load(store_->state(), store_->Record(GroupId(0)).time);
     EXPECT_TRUE(loaded.ok()) << loaded.ToString();
     auto find_ring = [this](ContainerId container) { return catalog_->FindRing(container); };
     router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_);

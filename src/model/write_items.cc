@@ -166,6 +166,10 @@ StepResult Evaluation::Patch(size_t index, Slot& slot) {
   const ItemStep& step = operation_.steps[index];
   types::Document before = types::Document::Trusted(slot.now->substr(storage::kItemHeaderBytes));
   if (!step.patch.condition.empty()) {
+    if (step.patch.condition.size() > kConditionBytesMax) {
+      return Refused(
+          Status(Code::kInvalidArgument, "The condition of a patch is at most 16 KB long."));
+    }
     auto condition = Compile(step.patch.condition);
     if (!condition) {
       return Refused(condition.error());
@@ -173,7 +177,11 @@ StepResult Evaluation::Patch(size_t index, Slot& slot) {
     types::Document seen = NamesSystemProperty(step.patch.condition)
                                ? WithSystemProperties(container_, *slot.now)
                                : before;
-    if (!(*condition)->Holds(seen.root())) {
+    Result<bool> holds = (*condition)->Holds(seen.root());
+    if (!holds) {
+      return Refused(holds.error());
+    }
+    if (!*holds) {
       return Refused(
           Status(Code::kConditionFalse, "One of the specified pre-condition is not met."));
     }
@@ -206,7 +214,8 @@ StepResult Evaluation::RunStep(size_t index) {
     return Refused(ItemNotFound());
   }
   if (step.kind == StepKind::kRead) {
-    if (!step.if_none_match.empty() && step.if_none_match == ItemEtag(HeaderOf(*slot.now))) {
+    if (!step.if_none_match.empty() &&
+        (step.if_none_match == "*" || step.if_none_match == ItemEtag(HeaderOf(*slot.now)))) {
       return {.status = Status(Code::kNotModified), .charge = partition::PriceOfMiss()};
     }
     return {.charge = partition::PriceOfRead(PayloadBytes(*slot.now)), .item = *slot.now};
@@ -305,6 +314,7 @@ void Evaluation::Finish(storage::WriteSet& set) const {
       set.Delete(Space::kItems, key);
     }
   }
+  set.frees_space = set.change.bytes < 0;
 }
 
 // The failure of one step is the failure of all: the others are reported as undone.

@@ -1,12 +1,12 @@
 #include "net/http_client.h"
 
-#include <chrono>
-
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
+#include <sys/socket.h>
+#include <sys/time.h>
 
 namespace orrery::net {
 
@@ -16,7 +16,7 @@ namespace http = boost::beast::http;
 
 namespace {
 
-constexpr auto kDeadline = std::chrono::seconds(60);
+constexpr time_t kDeadlineSeconds = 60;
 
 struct Url {
   bool secure = false;
@@ -75,8 +75,12 @@ Result<HttpAnswer> CallHttp(const HttpCall& call) {
     asio::io_context context;
     asio::ip::tcp::resolver resolver(context);
     beast::tcp_stream tcp(context);
-    tcp.expires_after(kDeadline);
     tcp.connect(resolver.resolve(url.host, url.port));
+    // Blocking calls know no other deadline.
+    timeval deadline{.tv_sec = kDeadlineSeconds};
+    for (int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
+      setsockopt(tcp.socket().native_handle(), SOL_SOCKET, option, &deadline, sizeof(deadline));
+    }
     if (!url.secure) {
       return Exchange(tcp, call, url);
     }

@@ -16,6 +16,7 @@ namespace orrery::query {
 class Arena {
  public:
   static constexpr size_t kBytesMax = 16 << 20;
+  static constexpr size_t kWorkMax = 50'000'000;
 
   // To be asked before a value of `bytes` is made; false if it must not be.
   bool Reserve(size_t bytes) {
@@ -26,6 +27,14 @@ class Arena {
     return true;
   }
 
+  // Work done for one item, in steps of about a nanosecond. False, for good, when it is too much:
+  // then the answer is not to be trusted.
+  bool Spend(size_t steps) {
+    work_left_ = steps > work_left_ ? 0 : work_left_ - steps;
+    return work_left_ > 0;
+  }
+  bool exhausted() const { return work_left_ == 0; }
+
   types::Value Keep(std::string text) {
     return types::Value::String(strings_.emplace_front(std::move(text)));
   }
@@ -35,6 +44,7 @@ class Arena {
 
  private:
   size_t left_ = kBytesMax;
+  size_t work_left_ = kWorkMax;
   std::forward_list<std::string> strings_;
   std::forward_list<types::Document> documents_;
 };

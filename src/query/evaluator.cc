@@ -24,6 +24,8 @@ using types::Value;
 // answers false.
 Value EqualAcrossTypes() { return Value::Bool(false); }
 
+constexpr size_t kNodeWork = 20;
+
 struct Context {
   Value item;
   Arena& arena;
@@ -209,6 +211,7 @@ Value Step(Value from, Value step) {
 Value EvalPath(const Node& node, const Context& context) {
   Value value = Eval(node.children[0], context);
   for (size_t i = 1; i < node.children.size() && value.defined(); ++i) {
+    context.arena.Spend(value.bson().size() / 16);  // members are skipped one by one
     value = Step(value, Eval(node.children[i], context));
   }
   return value;
@@ -236,6 +239,10 @@ Value EvalLike(const Node& node, const Context& context) {
   if (text.kind() != Kind::kString || pattern.kind() != Kind::kString) {
     return {};
   }
+  if (!context.arena.Spend(text.string().size() *
+                           (1 + std::min<size_t>(pattern.string().size(), 64)))) {
+    return {};
+  }
   uint32_t escape = kNoEscape;
   if (node.value.defined()) {
     std::string_view character = node.value.string();
@@ -257,6 +264,10 @@ Value EvalCall(const Node& node, const Context& context) {
     if (!arguments[i].defined() && !node.function->sees_undefined) {
       return {};
     }
+    context.arena.Spend(arguments[i].bson().size() * 2);
+  }
+  if (context.arena.exhausted()) {
+    return {};
   }
   return node.function->call(arguments, context.arena);
 }
@@ -298,6 +309,9 @@ Value EvalObject(const Node& node, const Context& context) {
 }
 
 Value Eval(const Node& node, const Context& context) {
+  if (!context.arena.Spend(kNodeWork)) {
+    return {};
+  }
   auto negate = [&node](Value value) { return node.negated ? Not(value) : value; };
   switch (node.kind) {
     case NodeKind::kConstant: return node.value;

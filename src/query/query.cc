@@ -23,12 +23,15 @@ Query::Query(Query&&) noexcept = default;
 Query& Query::operator=(Query&&) noexcept = default;
 Query::~Query() = default;
 
-bool Query::Matches(types::Value item) const {
+Result<bool> Query::Matches(types::Value item) const {
   if (statement_->filter == nullptr) {
     return true;
   }
   Arena arena;
   types::Value result = Evaluate(*statement_->filter, item, arena);
+  if (arena.exhausted()) {
+    return Error(Code::kInvalidArgument, "The condition takes too much work for one item.");
+  }
   return result.kind() == types::Kind::kBool && result.boolean();
 }
 

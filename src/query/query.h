@@ -34,8 +34,9 @@ class Query {
   Query& operator=(Query&&) noexcept;
   ~Query();
 
-  // True if the WHERE clause gives exactly true for the item, or there is none.
-  bool Matches(types::Value item) const;
+  // True if the WHERE clause gives exactly true for the item, or there is none. kInvalidArgument if
+  // it takes more than about 50 ms to know: a condition must not hold a thread up.
+  Result<bool> Matches(types::Value item) const;
   bool has_filter() const;
   const SelectStatement& statement() const { return *statement_; }
 

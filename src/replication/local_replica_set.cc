@@ -19,7 +19,10 @@ runtime::Task<Result<Lsn>> LocalReplicaSet::Commit(storage::WriteSet set, uint64
   }
   storage::Totals change = set.change;
   auto start = [this, &set](std::function<void(Result<Lsn>)> resume) {
-    storage::LogEntry entry{.group = group_, .term = this->term(), .payload = set.Encode()};
+    storage::LogEntry entry{.group = group_,
+                            .term = this->term(),
+                            .payload = set.Encode(),
+                            .frees_space = set.frees_space};
     auto done = [resume = std::move(resume)](const Status& status, Lsn lsn) {
       resume(status.ok() ? Result<Lsn>(lsn) : Error(status));
     };

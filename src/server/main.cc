@@ -77,24 +77,34 @@ Status FitFileLimit(Settings& settings) {
   return Status::Ok();
 }
 
-// Until SIGINT or SIGTERM. A changed certificate is taken when it is seen, or at once on SIGHUP.
+// Until SIGINT or SIGTERM. A changed certificate or key is taken when it is seen, or at once on
+// SIGHUP; one that does not fit yet (its other half is still to come) is tried again.
 void WaitForTheEnd(Node& node, const sigset_t& signals) {
   auto changed = [&node] {
     std::error_code none;
-    return std::filesystem::last_write_time(node.certificate_file(), none);
+    return std::max(std::filesystem::last_write_time(node.certificate_file(), none),
+                    std::filesystem::last_write_time(node.key_file(), none));
   };
-  auto seen = changed();
+  auto loaded = changed();
+  auto tried = loaded;
   while (true) {
     timespec interval{.tv_sec = 1};
     int signal = sigtimedwait(&signals, nullptr, &interval);
     if (signal == SIGINT || signal == SIGTERM) {
       return;
     }
-    if (!node.certificate_file().empty() && (signal == SIGHUP || changed() != seen)) {
-      seen = changed();
-      Status status = node.ReloadCertificate();
+    if (node.certificate_file().empty() || (signal != SIGHUP && changed() == loaded)) {
+      continue;
+    }
+    auto now = changed();
+    Status status = node.ReloadCertificate();
+    if (status.ok()) {
+      loaded = now;
+    }
+    if (status.ok() || now != tried) {
       log::Info("certificate read again", {{"result", status.ToString()}});
     }
+    tried = now;
   }
 }
 

@@ -20,7 +20,7 @@ constexpr Duration kStopGrace = std::chrono::seconds(10);
 class QueryCondition final : public model::Condition {
  public:
   explicit QueryCondition(query::Query query) : query_(std::move(query)) {}
-  bool Holds(types::Value item) const override { return query_.Matches(item); }
+  Result<bool> Holds(types::Value item) const override { return query_.Matches(item); }
 
  private:
   query::Query query_;
@@ -145,6 +145,7 @@ Status Node::StartHttp() {
       }
     }
     certificate_file_ = options.certificate_file;
+    key_file_ = options.key_file;
   }
   auto handle = [this](const net::HttpRequest& request, net::HttpReply& reply) {
     return Handle(request, reply);
@@ -172,7 +173,7 @@ Status Node::Start() {
   limits.throughput_max = settings_.throughput_max;
   limits.resources_max = settings_.resources_max;
   catalog_ = std::make_unique<model::Catalog>(*meta_, meta_worker, clock_, limits);
-  ORRERY_RETURN_IF_ERROR(catalog_->Load(store_->state()));
+  ORRERY_RETURN_IF_ERROR(catalog_->Load(store_->state(), store_->Record(GroupId(0)).time));
   auto find_ring = [this](ContainerId container) { return catalog_->FindRing(container); };
   router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_);
   model::HostOptions host_options{.burst = settings_.burst, .strict = settings_.strict};

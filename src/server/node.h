@@ -31,6 +31,7 @@ class Node {
   // Takes a changed certificate; on an error the old one stays.
   Status ReloadCertificate() { return http_->ReloadCertificate(); }
   std::string certificate_file() const { return certificate_file_; }
+  std::string key_file() const { return key_file_; }
   std::string endpoint() const { return endpoint_; }
 
  private:
@@ -66,6 +67,7 @@ class Node {
   std::unique_ptr<net::HttpServer> http_;
   model::RecoveredOutcomes outcomes_;
   std::string certificate_file_;
+  std::string key_file_;
   std::string endpoint_;
 };
 

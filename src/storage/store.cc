@@ -15,7 +15,8 @@ constexpr uint8_t kRecordVersion = 1;
 constexpr uint8_t kEntryVersion = 1;
 constexpr Duration kUpkeepInterval = std::chrono::milliseconds(200);
 constexpr Duration kGatherTime = std::chrono::microseconds(100);
-constexpr Duration kCutRetryInterval = std::chrono::seconds(5);
+constexpr int kCutRetryTurns = 25;  // 5 s
+constexpr uint64_t kTrailsMax = 100'000;
 constexpr uint64_t kTrailBytesMax = 4 << 20;
 constexpr size_t kReplayBatchBytes = 4 << 20;
 
@@ -151,6 +152,9 @@ void Store::Start() {
   commit_thread_ = std::thread([this] { CommitLoop(); });
   apply_thread_ = std::thread([this] { ApplyLoop(); });
   upkeep_thread_ = std::thread([this] { UpkeepLoop(); });
+  if (options_.durability == Durability::kPeriodic) {
+    sync_thread_ = std::thread([this] { SyncLoop(); });
+  }
 }
 
 void Store::Stop() {
@@ -163,9 +167,13 @@ void Store::Stop() {
   }
   commit_wake_.notify_all();
   upkeep_wake_.notify_all();
+  sync_wake_.notify_all();
   commit_thread_.join();
   apply_thread_.join();
   upkeep_thread_.join();
+  if (sync_thread_.joinable()) {
+    sync_thread_.join();
+  }
   if (options_.durability == Durability::kPeriodic && healthy()) {
     IgnoreError(log_->SyncLog(), "nothing was promised beyond the interval");
   }
@@ -180,7 +188,8 @@ void Store::Commit(LogEntry entry, runtime::Worker* worker, Done done) {
   if (failed_.load(std::memory_order_relaxed)) {
     refused = Status(Code::kUnavailable,
                      "the log of this node has failed; writes resume after a restart");
-  } else if (full_.load(std::memory_order_relaxed)) {
+  } else if (full_.load(std::memory_order_relaxed) &&
+             (!entry.frees_space || quite_full_.load(std::memory_order_relaxed))) {
     refused =
         Status(Code::kUnavailable, "the disk is nearly full; writes resume when there is space");
   } else {
@@ -211,7 +220,9 @@ void Store::CheckSpace() {
   if (!options_.free_bytes) {
     return;
   }
-  bool full = options_.free_bytes() < options_.free_bytes_reserve;
+  uint64_t free_bytes = options_.free_bytes();
+  bool full = free_bytes < options_.free_bytes_reserve;
+  quite_full_ = free_bytes < options_.free_bytes_reserve / 4;
   if (full != full_.exchange(full)) {
     if (full) {
       log::Error("disk nearly full, writes are refused");
@@ -386,8 +397,9 @@ ReplicaRecord Store::Record(GroupId group) const {
 
 // Where the log of a group may be cut, given what is applied: a trail stays for operation ids,
 // unless its entries are large. Nothing if it is not worth a cut.
-std::optional<Lsn> Store::CutPoint(GroupId group, Lsn applied, Lsn cut) const {
-  uint64_t trail = options_.trail_entries;
+std::optional<Lsn> Store::CutPoint(GroupId group, Lsn applied, Lsn cut, size_t groups) const {
+  // Together the trails stay small, however many groups there are.
+  uint64_t trail = std::clamp<uint64_t>(kTrailsMax / groups, 1, options_.trail_entries);
   uint64_t to = applied.value() > trail ? applied.value() - trail : 0;
   std::string begin = EntryKey(group, Lsn(to));
   if (log_->ApproximateBytes(0, begin, EntryKey(group, Lsn(applied.value() + 1))) >
@@ -415,7 +427,7 @@ Status Store::CutLog() {
   Batch batch;
   std::vector<std::pair<GroupId, Lsn>> cuts;
   for (const auto& [group, applied, cut] : groups) {
-    if (std::optional<Lsn> to = CutPoint(group, applied, cut)) {
+    if (std::optional<Lsn> to = CutPoint(group, applied, cut, groups.size())) {
       batch.DeleteRange(0, EntryKey(group, Lsn(0)), EntryKey(group, Lsn(to->value() + 1)));
       cuts.emplace_back(group, *to);
     }
@@ -462,38 +474,50 @@ Status Store::Forget(const std::vector<GroupId>& groups) {
   return state_->Write(state_batch, WriteMode::kNoLog);
 }
 
+void Store::SyncLoop() {
+  NameThread("sync");
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      if (sync_wake_.wait_for(lock, options_.sync_interval, [this] { return stopping_; })) {
+        return;
+      }
+    }
+    Status status = healthy() ? log_->SyncLog() : Status::Ok();
+    if (!status.ok() && !failed_.exchange(true)) {
+      log::Error("sync of the log failed, this node takes no more writes",
+                 {{"why", status.ToString()}});
+    }
+  }
+}
+
 void Store::UpkeepLoop() {
   NameThread("upkeep");
-  Duration interval =
-      options_.durability == Durability::kPeriodic ? options_.sync_interval : kUpkeepInterval;
+  // A flush that fails for want of space is tried again; until then the log only grows.
+  int turns_to_wait = 0;
   while (true) {
     bool cut = false;
     {
       std::unique_lock lock(mutex_);
-      upkeep_wake_.wait_for(lock, interval, [this] {
-        return stopping_ || log_bytes_since_cut_ >= options_.cut_after_bytes;
-      });
+      auto due = [this, &turns_to_wait] {
+        return stopping_ ||
+               (turns_to_wait == 0 && log_bytes_since_cut_ >= options_.cut_after_bytes);
+      };
+      upkeep_wake_.wait_for(lock, kUpkeepInterval, due);
       if (stopping_) {
         return;
       }
-      cut = log_bytes_since_cut_ >= options_.cut_after_bytes;
+      cut = due();
     }
     CheckSpace();
-    if (options_.durability == Durability::kPeriodic && healthy()) {
-      Status status = log_->SyncLog();
-      if (!status.ok() && !failed_.exchange(true)) {
-        log::Error("sync of the log failed, this node takes no more writes",
-                   {{"why", status.ToString()}});
-      }
+    turns_to_wait = std::max(0, turns_to_wait - 1);
+    if (!cut || !healthy()) {
+      continue;
     }
-    if (cut && healthy()) {
-      // A flush that fails for want of space is tried again; until then the log only grows.
-      if (Status status = CutLog(); !status.ok()) {
-        log::Warning("the log could not be cut, it will be tried again",
-                     {{"why", status.ToString()}});
-        std::unique_lock lock(mutex_);
-        upkeep_wake_.wait_for(lock, kCutRetryInterval, [this] { return stopping_; });
-      }
+    if (Status status = CutLog(); !status.ok()) {
+      log::Warning("the log could not be cut, it will be tried again",
+                   {{"why", status.ToString()}});
+      turns_to_wait = kCutRetryTurns;
     }
   }
 }

@@ -17,7 +17,7 @@
 // write, and the file is synced at least every `sync_interval`. A failed log write or sync is never
 // retried: from then on appends fail, reads go on, and only a restart takes writes again. While
 // free space is below the reserve appends are refused, so that the log never meets a full disk;
-// they resume by themselves.
+// they resume by themselves. What frees space goes on until a quarter of the reserve is left.
 //
 // Thread-safe.
 #pragma once
@@ -72,6 +72,7 @@ struct LogEntry {
   Lsn index;  // given by Commit
   uint64_t term = 1;
   std::string payload;  // an encoded WriteSet
+  bool frees_space = false;
 };
 
 class Store {
@@ -122,13 +123,14 @@ class Store {
   void CommitLoop();
   void ApplyLoop();
   void UpkeepLoop();
+  void SyncLoop();
   void CheckSpace();
   Status WriteLog(const PendingList& list);
   Status ApplyList(PendingList& list);
   Status ApplyEntry(const LogEntry& entry, Batch& batch, std::map<GroupId, ReplicaRecord>& records);
   Status ReplayGroup(GroupId group, Iterator& log,
                      const std::function<void(GroupId, Lsn, const WriteSetView&)>& seen);
-  std::optional<Lsn> CutPoint(GroupId group, Lsn applied, Lsn cut) const;
+  std::optional<Lsn> CutPoint(GroupId group, Lsn applied, Lsn cut, size_t groups) const;
   static void Complete(PendingList list);
 
   const std::unique_ptr<Engine> log_;
@@ -139,6 +141,7 @@ class Store {
   std::condition_variable commit_wake_;
   std::condition_variable apply_wake_;
   std::condition_variable upkeep_wake_;
+  std::condition_variable sync_wake_;
   std::unordered_map<GroupId, Lsn> last_;  // the last index given out
   PendingList to_commit_;
   PendingList to_apply_;
@@ -155,9 +158,11 @@ class Store {
   std::mutex cut_mutex_;
   std::atomic<bool> failed_ = false;
   std::atomic<bool> full_ = false;
+  std::atomic<bool> quite_full_ = false;  // not even deletes
   std::thread commit_thread_;
   std::thread apply_thread_;
   std::thread upkeep_thread_;
+  std::thread sync_thread_;  // with kPeriodic
 };
 
 }  // namespace orrery::storage

@@ -54,6 +54,9 @@ class WriteSet {
   WallTime time;
   OperationId id;
   std::string result;  // what a repetition is answered with
+  // Deletes more than it writes: goes on while the disk is nearly full. Not part of the encoded
+  // form.
+  bool frees_space = false;
 
   std::string Encode() const;
 

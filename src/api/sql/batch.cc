@@ -112,6 +112,9 @@ int HttpOf(const StepResult& result, StepKind kind) {
   if (!result.status.ok()) {
     return ToSqlError(result.status).http;
   }
+  if (kind == StepKind::kRead && result.without_body) {
+    return 413;
+  }
   if (kind == StepKind::kDelete) {
     return 204;
   }
@@ -122,7 +125,9 @@ void AppendResult(const Container& container, StepKind kind, const StepResult& r
                   bool with_body, std::string& out) {
   SqlError error = ToSqlError(result.status);
   out += "{\"statusCode\":" + std::to_string(HttpOf(result, kind));
-  if (!result.undone && error.substatus != 0) {
+  if (kind == StepKind::kRead && result.without_body) {
+    out += ",\"subStatusCode\":3402";  // the client asks for it again, with fewer others
+  } else if (!result.undone && error.substatus != 0) {
     out += ",\"subStatusCode\":" + std::to_string(error.substatus);
   }
   out += ",\"requestCharge\":" + result.charge.ToString();
@@ -131,7 +136,7 @@ void AppendResult(const Container& container, StepKind kind, const StepResult& r
   }
   if (!result.item.empty()) {
     AppendText("eTag", model::ItemEtag(storage::DecodeItem(result.item)->header), out);
-    if (with_body && !result.without_body) {
+    if ((with_body || kind == StepKind::kRead) && !result.without_body) {
       out += ",\"resourceBody\":";
       IgnoreError(AppendItem(container, result.item, out), "the partition has just made it");
     }
@@ -229,7 +234,8 @@ Task<StepResult> RunAlone(Call& call, std::shared_ptr<const Container> container
   co_return std::move(results->front());
 }
 
-// A reply that holds more than a page is cut: the client asks again for the rest, one by one.
+// A reply that holds more than a page is cut: reads are answered with 413, writes without their
+// bodies.
 void BoundBodies(std::vector<StepResult>& results) {
   size_t bytes = 0;
   for (StepResult& result : results) {

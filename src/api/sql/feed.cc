@@ -46,6 +46,9 @@ Result<uint32_t> PageSize(std::string_view text) {
   }
   uint32_t size = 0;
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error == std::errc::result_out_of_range && end == text.data() + text.size()) {
+    return kPageItemsMost;
+  }
   if (error != std::errc() || end != text.data() + text.size()) {
     return Error(Code::kInvalidArgument,
                  "The x-ms-max-item-count '" + std::string(text) + "' is not a page size.");
@@ -214,7 +217,7 @@ Task<Status> PageReader::Read() {
       continue;
     }
     charge_ += reply.charge;
-    last_ = reply;
+    last_ = {.status = reply.status, .lsn = reply.lsn, .partition = reply.partition};
     if (!reply.status.ok()) {
       // What was read before is not thrown away: the client comes back for the rest.
       co_return progressed_&& code == Code::kThrottled ? Status::Ok() : reply.status;

@@ -66,7 +66,7 @@ void AnswerItem(Call& call, const Container& container, std::string_view stored,
     return;
   }
   call.reply.Add("etag", model::ItemEtag(item->header));
-  if (WantsBody(call)) {
+  if (call.request.method == "GET" || WantsBody(call)) {
     call.reply.body.reserve(stored.size() + 256);
     if (Status rendered = AppendItem(container, stored, call.reply.body); !rendered.ok()) {
       call.Fail(rendered);
@@ -162,7 +162,7 @@ Task<> ReadItem(Call& call) {
   call.AddContainerHeaders(container);
   if (!reply.status.ok()) {
     if (reply.status.code() == Code::kNotModified) {
-      call.reply.Add("etag", read.if_none_match);
+      call.reply.Add("etag", model::ItemEtag(storage::DecodeItem(reply.body)->header));
     }
     call.Fail(reply.status);
     co_return;
@@ -200,7 +200,8 @@ Task<> PatchItem(Call& call) {
   ItemStep step{.kind = StepKind::kPatch,
                 .id = call.item(),
                 .patch = std::move(*patch),
-                .if_match = std::string(call.Header("if-match"))};
+                .if_match = std::string(call.Header("if-match")),
+                .if_none_match = std::string(call.Header("if-none-match"))};
   co_await WriteOne(call, call.found, std::move(*address), std::move(step));
 }
 
@@ -212,7 +213,8 @@ Task<> DeleteItem(Call& call) {
   }
   ItemStep step{.kind = StepKind::kDelete,
                 .id = call.item(),
-                .if_match = std::string(call.Header("if-match"))};
+                .if_match = std::string(call.Header("if-match")),
+                .if_none_match = std::string(call.Header("if-none-match"))};
   co_await WriteOne(call, call.found, std::move(*address), std::move(step));
 }
 
@@ -225,17 +227,23 @@ Task<> DeleteLogicalPartition(Call& call) {
   Reply reply;
   partition::RequestUnits charge;
   std::string after;
+  // Waits for its budget as background work does, but not longer than a client waits for an answer.
+  const Instant deadline = call.clock().Now() + std::chrono::seconds(25);
   do {
     model::DeleteItems remove;
     remove.logical_partition = *address;
     remove.after = after;
     reply = co_await call.router().Execute(call.found->ring(), address->epk, remove);
     charge += reply.charge;
+    if (reply.status.code() == Code::kThrottled && call.clock().Now() < deadline) {
+      co_await runtime::Sleep(std::chrono::milliseconds(reply.status.retry_after_ms()));
+      continue;
+    }
     if (!reply.status.ok()) {
       break;
     }
     after = std::move(reply.body);
-  } while (!after.empty());
+  } while (!after.empty() || reply.status.code() == Code::kThrottled);
   reply.charge = charge;
   call.AddPartitionHeaders(reply);
   call.AddContainerHeaders(*call.found);

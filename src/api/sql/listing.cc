@@ -22,7 +22,8 @@ Result<std::vector<std::string>> Filter(std::string_view body,
   std::vector<std::string> wanted;
   for (const std::string& resource : resources) {
     ORRERY_TRY(types::Document document, types::Document::FromJson(resource));
-    if (query.Matches(document.root())) {
+    ORRERY_TRY(bool matches, query.Matches(document.root()));
+    if (matches) {
       wanted.push_back(resource);
     }
   }
