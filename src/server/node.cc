@@ -64,10 +64,12 @@ Node::~Node() { Stop(); }
 
 Status Node::OpenStore() {
   ORRERY_RETURN_IF_ERROR(PrepareDataFolder(settings_.data));
-  storage::EngineOptions log_options{.spaces = {"log"},
-                                     .compress = false,
-                                     .cache_bytes = 8 << 20,
-                                     .write_buffer_bytes = settings_.write_buffer_mb << 20};
+  storage::EngineOptions log_options{
+      .spaces = {"log"},
+      .compress = false,
+      .always_synced = settings_.durability == storage::Durability::kSync,
+      .cache_bytes = 8 << 20,
+      .write_buffer_bytes = settings_.write_buffer_mb << 20};
   storage::EngineOptions state_options{.spaces = {"replica", "items", "index", "catalog"},
                                        .atomic_flush = true,
                                        .log_files = false,

@@ -98,6 +98,8 @@ struct EngineOptions {
   bool atomic_flush = false;  // a flush is of all spaces at one point; always so with log_files
   bool log_files = true;      // false: every write is kNoLog. True: no Ingest
   bool compress = true;
+  // Every write is kSynced: then damage inside the log can be told from a torn end.
+  bool always_synced = false;
   size_t cache_bytes = 256 << 20;
   size_t write_buffer_bytes = 64 << 20;  // of all spaces together
   bool read_only = false;

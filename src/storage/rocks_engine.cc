@@ -382,6 +382,9 @@ Status OpenInSteps(RocksEngine& engine, const std::string& folder, const EngineO
   ORRERY_RETURN_IF_ERROR(Prepare(folder, options));
   const bool can_recycle = options.log_files && !options.read_only && options.spaces.size() == 1;
   if (can_recycle && HasLogRecords(folder)) {
+    if (options.always_synced) {
+      ORRERY_RETURN_IF_ERROR(CheckLogFiles(folder));
+    }
     ORRERY_RETURN_IF_ERROR(engine.Open(folder, /*recycle=*/false));
     engine.Close();
   }

@@ -1,6 +1,10 @@
 #include "storage/rocks_log_files.h"
 
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
 
 #include <rocksdb/env.h>
@@ -8,6 +12,7 @@
 #include <rocksdb/wal_filter.h>
 #include <rocksdb/write_batch.h>
 
+#include "base/bytes.h"
 #include "base/log.h"
 
 namespace orrery::storage {
@@ -77,7 +82,84 @@ class LogFileSystem final : public rocksdb::FileSystemWrapper {
   }
 };
 
+// RocksDB's log format: blocks of 32 KB with records
+//   checksum u32, length u16, type u8, [log number u32], payload      all low byte first
+// where the types of reused files carry the number of the file's present life.
+constexpr size_t kBlockBytes = 32 << 10;
+constexpr uint8_t kFull = 1;
+constexpr uint8_t kFirst = 2;
+constexpr uint8_t kReusable = 4;  // added to a type
+constexpr uint8_t kTypeMost = 8;
+
+uint32_t LittleU32(const char* at) {
+  uint32_t value;
+  std::memcpy(&value, at, sizeof(value));
+  return value;
+}
+
+struct LogRecord {
+  size_t bytes = 0;  // with its header; 0: it is none
+  uint8_t type = 0;
+};
+
+LogRecord ReadRecord(std::string_view block, uint32_t log_number) {
+  if (block.size() < 7) {
+    return {};
+  }
+  auto type = static_cast<uint8_t>(block[6]);
+  size_t head = type > kReusable ? 11 : 7;
+  size_t length =
+      static_cast<uint8_t>(block[4]) | static_cast<size_t>(static_cast<uint8_t>(block[5])) << 8;
+  if (type == 0 || type > kTypeMost || block.size() < head + length ||
+      (type > kReusable && LittleU32(block.data() + 7) != log_number)) {
+    return {};
+  }
+  uint32_t crc = Crc32c(block.substr(6, head - 6 + length));
+  uint32_t masked = ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
+  return masked == LittleU32(block.data()) ? LogRecord{head + length, type} : LogRecord{};
+}
+
+bool DamagedInside(std::string_view content, uint32_t log_number) {
+  LogRecord first = ReadRecord(content.substr(0, kBlockBytes), log_number);
+  const bool reusable = first.bytes == 0 || first.type > kReusable;
+  bool broken = first.bytes == 0;
+  for (size_t start = 0; start < content.size(); start += kBlockBytes) {
+    std::string_view block = content.substr(start, kBlockBytes);
+    while (block.size() >= (reusable ? 11 : 7)) {  // what is left of a block is filled up
+      LogRecord record = ReadRecord(block, log_number);
+      // Of a former life: records without a number in a file whose own have one.
+      if (record.bytes == 0 || (record.type > kReusable) != reusable) {
+        broken = true;
+        break;
+      }
+      uint8_t type = reusable ? record.type - kReusable : record.type;
+      if (broken && (type == kFull || type == kFirst)) {
+        return true;
+      }
+      block.remove_prefix(record.bytes);
+    }
+  }
+  return false;
+}
+
 }  // namespace
+
+Status CheckLogFiles(const std::string& folder) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().extension() != ".log") {
+      continue;
+    }
+    std::ifstream file(entry.path(), std::ios::binary);
+    std::string content((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    auto number = static_cast<uint32_t>(std::strtoull(entry.path().stem().c_str(), nullptr, 10));
+    if (DamagedInside(content, number)) {
+      return Status(Code::kCorruption, "the log file " + entry.path().filename().string() +
+                                           " is damaged before its end");
+    }
+  }
+  return error ? Status(Code::kUnavailable, folder + ": " + error.message()) : Status::Ok();
+}
 
 bool HasLogRecords(const std::string& folder) {
   std::error_code error;

@@ -42,6 +42,12 @@ namespace orrery::storage {
 // old records.
 bool HasLogRecords(const std::string& folder);
 
+// Looks for damage in the middle of log files: a record that cannot be read, with a whole one
+// behind it that begins a later batch. A crash leaves no such thing where every batch was synced
+// before the next one was written, and recovery would take the damage for the end. kCorruption
+// names the file. What it cannot see: damage in the very last batch, which looks like a torn one.
+Status CheckLogFiles(const std::string& folder);
+
 // Stops a replay where a record's number is not the one after the last: what follows was never
 // synced.
 std::unique_ptr<rocksdb::WalFilter> MakeSequenceGuard();

@@ -435,7 +435,9 @@ Status Store::CutLog() {
   if (cuts.empty()) {
     return Status::Ok();
   }
-  ORRERY_RETURN_IF_ERROR(log_->Write(batch, WriteMode::kWritten));
+  // Synced, like all that goes into the log: see EngineOptions::always_synced.
+  ORRERY_RETURN_IF_ERROR(log_->Write(
+      batch, options_.durability == Durability::kSync ? WriteMode::kSynced : WriteMode::kWritten));
   std::lock_guard lock(records_mutex_);
   for (const auto& [group, to] : cuts) {
     if (cut_.contains(group)) {

@@ -87,6 +87,7 @@ class Writer {
     this.text = "x".repeat(bytes);
     this.items = new Map(); // id -> etag of what was acknowledged; null: not yet
     this.unsure = null; // ids of the request without an answer
+    this.unknown = new Set(); // ids of requests that were answered with an error
     this.counter = { sent: 0, acknowledged: 0 };
     this.next = 0;
     this.acknowledged = 0;
@@ -104,7 +105,10 @@ class Writer {
   async write(connection, ids, method, path, headers, body, apply) {
     this.unsure = { ids, method, path, headers, body };
     const reply = await connection.send(method, path, { headers: { ...keyOf(this.pk), ...headers }, body });
-    if (reply.status >= 500 || reply.status === 408) return reply.status; // outcome as little known as without an answer
+    if (reply.status >= 500 || reply.status === 408) {
+      for (const one of ids) this.unknown.add(one); // outcome as little known as without an answer
+      return reply.status;
+    }
     if (reply.status > 299 || reply.status === 207) throw new Error(`${method} ${path} of ${this.pk}: ${reply.status} ${reply.text}`);
     apply(reply);
     this.unsure = null;
@@ -164,7 +168,7 @@ class Writer {
     return wrong;
   }
   record() {
-    return { items: new Map(this.items), unsure: this.unsure?.ids ?? [], counter: this.counter.acknowledged };
+    return { items: new Map(this.items), unsure: [...this.unknown, ...(this.unsure?.ids ?? [])], counter: this.counter.acknowledged };
   }
 
   // Sends the request without an answer again: a create must be refused if it is there, and done if it is not.
