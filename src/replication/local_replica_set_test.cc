@@ -136,5 +136,19 @@ TEST(LocalReplicaSetTest, WritesAreRefusedWhileTheDiskIsNearlyFullAndResume) {
   EXPECT_EQ(*done, Lsn(1)) << "the refused write must not use an index";
 }
 
+TEST(LocalReplicaSetTest, WhatFreesSpaceGoesOnUntilAQuarterOfTheReserveIsLeft) {
+  storage::StoreOptions options;
+  options.free_bytes_reserve = 1000;
+  std::atomic<uint64_t> free = 500;
+  options.free_bytes = [&free] { return free.load(); };
+  Node node(storage::MakeMemoryDisk(), storage::MakeMemoryDisk(), options);
+  LocalReplicaSet set(GroupId(7), node.store, node.pool.at(0));
+  EXPECT_FALSE(node.Commit(set, PutOne("a", "v")));
+  storage::WriteSet remove;
+  remove.Delete(Space::kItems, "a");
+  remove.frees_space = true;
+  EXPECT_TRUE(node.Commit(set, remove));
+}
+
 }  // namespace
 }  // namespace orrery::replication

@@ -249,6 +249,25 @@ test("bulk that names a partition that never was is answered with 410", async ()
   assert.equal(reply.headers["x-ms-substatus"], "1002");
 });
 
+test("bulk reads that do not fit one reply say so, and none is empty", async () => {
+  const big = await makeContainer(client, { throughput: 10000 });
+  const text = "x".repeat(1_000_000);
+  for (let i = 0; i < 7; i += 1) await big.items.create({ id: `${i}`, pk: "big", text });
+  const operations = Array.from({ length: 7 }, (_, i) => ({ operationType: "Read", id: `${i}`, partitionKey: '["big"]' }));
+  const reply = await server.request({
+    method: "POST",
+    path: `/${big.url}/docs`,
+    headers: { "x-ms-cosmos-is-batch-request": "true", "x-ms-cosmos-batch-atomic": "false", prefer: "return=minimal" },
+    body: JSON.stringify(operations),
+  });
+  const found = reply.json.filter((one) => one.statusCode === 200);
+  const cut = reply.json.filter((one) => one.statusCode === 413);
+  assert.equal(found.length + cut.length, 7, reply.text.slice(0, 500));
+  assert.ok(found.length >= 3 && cut.length >= 1);
+  for (const one of found) assert.equal(one.resourceBody.text.length, text.length);
+  for (const one of cut) assert.equal(one.subStatusCode, 3402);
+});
+
 test("a logical partition is deleted whole, and nothing beside it", async () => {
   const bulk = await makeContainer(client, { throughput: 25000 });
   const operations = Array.from({ length: 1300 }, (_, i) => bulkCreate(`${i}`, i < 1200 ? "doomed" : `other ${i % 7}`));
