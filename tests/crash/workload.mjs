@@ -98,8 +98,8 @@ class Writer {
     const turn = this.next++;
     if (turn % 4 === 1) return this.upsert(connection);
     if (turn % 4 === 2) return this.batch(connection, turn);
-    if (turn % 4 === 3 && this.items.size > 6) return this.remove(connection);
-    return this.create(connection, `c${turn}`);
+    const removable = turn % 4 === 3 ? [...this.items.keys()].filter((id) => id.startsWith("c") && !this.unknown.has(id)) : [];
+    return removable.length > 3 ? this.remove(connection, removable) : this.create(connection, `c${turn}`);
   }
 
   async write(connection, ids, method, path, headers, body, apply) {
@@ -135,9 +135,8 @@ class Writer {
       JSON.parse(reply.text).forEach((one, i) => this.items.set(ids[i], one.eTag));
     });
   }
-  remove(connection) {
-    const known = [...this.items.keys()].filter((id) => id.startsWith("c"));
-    const id = known[Math.floor(this.random() * known.length)];
+  remove(connection, removable) {
+    const id = removable[Math.floor(this.random() * removable.length)];
     return this.write(connection, [id], "DELETE", `${docs}/${id}`, {}, undefined, () => this.items.delete(id));
   }
 
