@@ -44,6 +44,23 @@ target_include_directories(orrery_rocksdb SYSTEM INTERFACE ${ORRERY_ROCKSDB}/inc
 target_link_libraries(orrery_rocksdb INTERFACE ${ORRERY_ROCKSDB}/lib/librocksdb.a PkgConfig::LZ4 PkgConfig::ZSTD
   Threads::Threads dl)
 
+# The consensus core. With its assertions where sanitizers are on, and in what calls orrery_check_libraft.
+add_library(orrery_libraft INTERFACE)
+target_include_directories(orrery_libraft SYSTEM INTERFACE ${ORRERY_LIBRAFT}/include)
+if(ORRERY_SANITIZE)
+  target_link_libraries(orrery_libraft INTERFACE ${ORRERY_LIBRAFT}/lib/libraft_checked.a)
+else()
+  target_link_libraries(orrery_libraft INTERFACE ${ORRERY_LIBRAFT}/lib/libraft.a)
+endif()
+
+# orrery_check_libraft(<executable>): it links the library with assertions. lld takes the first that has a symbol,
+# and options stand before libraries.
+function(orrery_check_libraft target)
+  if(NOT ORRERY_SANITIZE)
+    target_link_options(${target} PRIVATE ${ORRERY_LIBRAFT}/lib/libraft_checked.a)
+  endif()
+endfunction()
+
 # orrery_library(<folder> SOURCES a.cc... DEPS base... [LINK libs...] [TESTS x_test.cc...])
 #
 # DEPS are the folders that this one may include (and what those point to); tools/check_layers compares

@@ -30,13 +30,13 @@ install_missing() {
 
 # configure FOLDER [cmake flags...]
 configure() {
-  local folder=$1 rocksdb; shift
-  rocksdb=$(tools/build_rocksdb) || return 1
+  local folder=$1 rocksdb libraft; shift
+  rocksdb=$(tools/build_rocksdb) && libraft=$(tools/build_libraft) || return 1
   [ -e "$folder/build.ninja" ] && [ "$folder/build.ninja" -nt CMakeLists.txt ] && return
   mkdir -p build
   flock build/lock cmake -G Ninja -S . -B "$folder" \
     -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
-    -DORRERY_ROCKSDB="$rocksdb" "$@" > "$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; return 1; }
+    -DORRERY_ROCKSDB="$rocksdb" -DORRERY_LIBRAFT="$libraft" "$@" > "$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; return 1; }
 }
 
 # One build at a time: two cores, and ninja does not lock its folder.
@@ -277,6 +277,21 @@ dev_test() {
   [ "$failed" -eq 0 ]
 }
 
+# --- sim --------------------------------------------------------------------------------------------------
+
+# dev_sim [options of orrery_sim]: faults can be planted only in a build of their own.
+dev_sim() {
+  local folder=build/release flags=() option
+  for option in "$@"; do
+    case $option in --mutant|--mutants) folder=build/mutants flags=(-DCMAKE_CXX_FLAGS=-DORRERY_MUTANTS) ;; esac
+  done
+  mkdir -p build
+  install_missing "${packages[@]}" &&
+    configure $folder -DCMAKE_BUILD_TYPE=Release "${flags[@]}" &&
+    build_in $folder --quiet simulator &&
+    $folder/src/sim/orrery_sim "$@"
+}
+
 # --- the rest ---------------------------------------------------------------------------------------------
 
 dev_bench() {
@@ -299,12 +314,13 @@ usage: ./dev <command>
   down             end that server
   build [target]   the release build, in build/release
   test [--long]    all tests; the last line is 'N passed, M failed'
+  sim [...]        a simulated cluster from many seeds (orrery_sim --help); --mutants: does it find planted faults?
   bench [...]      the benchmarks (benchmarks/run)
   check            format, layers, headers, sizes (tools/check)
   clean            end the server, remove build/ and node_modules; data and cache stay
 
 data:   ORRERY_DATA, here $data
-cache:  ORRERY_CACHE, here $cache (RocksDB is built there once)
+cache:  ORRERY_CACHE, here $cache (RocksDB and libraft are built there once)
 also:   tools/build_times prints the ten slowest files of the last build and fails over the budget
 TEXT
 }

@@ -28,6 +28,8 @@ using ContainerId = StrongId<struct ContainerIdTag, uint32_t>;
 using PartitionId = StrongId<struct PartitionIdTag>;
 // The replicated log of one partition, or of the catalog (group 0). Equal to the partition's id.
 using GroupId = StrongId<struct GroupIdTag>;
+// One replica of a group; never reused, also not on the same node.
+using ReplicaId = StrongId<struct ReplicaIdTag>;
 // A place in a group's log. 0 is before the first entry.
 using Lsn = StrongId<struct LsnTag>;
 

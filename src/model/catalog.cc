@@ -1,8 +1,6 @@
 #include "model/catalog.h"
 
-#include <cinttypes>
-
-#include "types/rid.h"
+#include "base/log.h"
 
 namespace orrery::model {
 
@@ -11,191 +9,58 @@ using storage::Space;
 
 namespace {
 
-// Records of the catalog space: kind, then an id.
-constexpr char kDatabaseKind = 'd';
-constexpr char kContainerKind = 'c';
-constexpr char kCounterKind = 'n';
-constexpr char kKeysKind = 'k';
-constexpr char kDroppedKind = 'x';
+constexpr size_t kOutcomesMax = 1000;
+constexpr uint8_t kOutcomesVersion = 1;
+// How long a change is tried, and how long it is waited for until it shows here.
+constexpr Duration kExecuteMax = std::chrono::seconds(10);
+constexpr Duration kShowMax = std::chrono::seconds(5);
+constexpr Duration kPauseFirst = std::chrono::milliseconds(10);
+constexpr Duration kPauseMax = std::chrono::milliseconds(500);
+constexpr Duration kShowPauseFirst = std::chrono::milliseconds(1);
+constexpr Duration kShowPauseMax = std::chrono::milliseconds(20);
 
-constexpr uint32_t kOffersMax = 1 << 24;  // their rids have three bytes
-
-std::string RecordKey(char kind, uint32_t id = 0) {
-  std::string key(1, kind);
-  Encoder(key).U32(id);
-  return key;
-}
-
-std::string EncodeCounters(const CatalogView& view) {
-  std::string out;
-  Encoder encoder(out);
-  encoder.U32(view.next_database);
-  encoder.U32(view.next_container);
-  encoder.U32(view.next_offer);
-  encoder.U64(view.next_partition);
-  return out;
-}
-
-std::string EncodeKeys(const AccountKeys& keys) {
-  std::string out;
-  Encoder encoder(out);
-  for (const std::string& key : keys.keys) {
-    encoder.Bytes(key);
-  }
-  return out;
-}
-
-std::string EncodeDropped(const std::vector<PartitionId>& partitions) {
-  std::string out;
-  Encoder encoder(out);
-  for (PartitionId id : partitions) {
-    encoder.U64(id.value());
-  }
-  return out;
-}
-
-std::vector<PartitionId> PartitionsOf(const Container& container) {
-  std::vector<PartitionId> ids;
-  for (const auto& range : container.map->ranges()) {
-    ids.push_back(range.id);
-  }
-  for (const auto& range : container.map->retired()) {
-    ids.push_back(range.id);
-  }
-  return ids;
-}
-
-Status LoadRecord(CatalogView& view, std::string_view key, std::string_view value) {
-  Decoder id(key.substr(1));
-  Decoder decoder(value);
-  switch (key[0]) {
-    case kDatabaseKind: {
-      auto database = DecodeDatabase(value);
-      if (!database) {
-        return database.error();
-      }
-      auto shared = std::make_shared<const Database>(std::move(*database));
-      view.databases[shared->name] = shared;
-      return Status::Ok();
-    }
-    case kContainerKind: {
-      auto container = DecodeContainer(value);
-      if (!container) {
-        return container.error();
-      }
-      auto shared = std::make_shared<const Container>(std::move(*container));
-      view.containers[{shared->database, shared->name}] = shared;
-      view.containers_by_id[shared->id] = shared;
-      view.containers_by_link[shared->link] = shared;
-      return Status::Ok();
-    }
-    case kCounterKind:
-      view.next_database = decoder.U32();
-      view.next_container = decoder.U32();
-      view.next_offer = decoder.U32();
-      view.next_partition = decoder.U64();
-      break;
-    case kKeysKind:
-      for (std::string& account_key : view.keys.keys) {
-        account_key = decoder.Bytes();
-      }
-      break;
-    case kDroppedKind: {
-      std::vector<PartitionId> partitions;
-      while (decoder.ok() && decoder.left() > 0) {
-        partitions.emplace_back(decoder.U64());
-      }
-      view.dropped.emplace_back(ContainerId(id.U32()), std::move(partitions));
-      break;
-    }
-    default: return Status(Code::kCorruption, "catalog record of an unknown kind");
-  }
-  return decoder.done() ? Status::Ok() : Status(Code::kCorruption, "catalog record is malformed");
-}
-
-bool Matches(const std::string& if_match, uint64_t etag, WallTime time) {
-  return if_match.empty() || if_match == "*" || if_match == EtagText(etag, time);
-}
-
-Status EtagDiffers() {
-  return Status(
-      Code::kPreconditionFailed,
-      "Operation cannot be performed because one of the specified precondition is not met.");
+// Another try may do better.
+bool IsOpen(Code code) {
+  return code == Code::kNotLeader || code == Code::kUnavailable || code == Code::kUnknownOutcome;
 }
 
 }  // namespace
 
-std::string EtagText(uint64_t etag, WallTime time) {
-  char text[64];
-  auto seconds = static_cast<uint32_t>(time.seconds());
-  std::snprintf(text, sizeof(text), "\"%08" PRIx32 "-%04x-%04x-%04x-%08" PRIx32 "%04x\"",
-                static_cast<uint32_t>(etag >> 32), static_cast<unsigned>(etag >> 16 & 0xFFFF),
-                static_cast<unsigned>(etag & 0xFFFF),
-                static_cast<unsigned>(time.micros >> 16 & 0xFFFF), seconds,
-                static_cast<unsigned>(time.micros & 0xFFFF));
-  return text;
-}
-
-// A copy of the view to change, and the records that the change writes.
-struct Catalog::Draft {
-  Draft(const CatalogView& from, WallTime now, uint64_t term)
-      : view(std::make_shared<CatalogView>(from)), now(now), term(term) {
-    set.time = now;
-  }
-  void Put(std::shared_ptr<const Database> database) {
-    set.Put(Space::kCatalog, RecordKey(kDatabaseKind, database->id.value()),
-            EncodeDatabase(*database));
-    view->databases[database->name] = std::move(database);
-  }
-  void Put(const std::shared_ptr<const Container>& container) {
-    set.Put(Space::kCatalog, RecordKey(kContainerKind, container->id.value()),
-            EncodeContainer(*container));
-    view->containers[{container->database, container->name}] = container;
-    view->containers_by_id[container->id] = container;
-    view->containers_by_link[container->link] = container;
-  }
-  void PutCounters() { set.Put(Space::kCatalog, RecordKey(kCounterKind), EncodeCounters(*view)); }
-  void Drop(const Container& container) {
-    std::vector<PartitionId> partitions = PartitionsOf(container);
-    set.frees_space = true;
-    set.Delete(Space::kCatalog, RecordKey(kContainerKind, container.id.value()));
-    set.Put(Space::kCatalog, RecordKey(kDroppedKind, container.id.value()),
-            EncodeDropped(partitions));
-    view->dropped.emplace_back(container.id, std::move(partitions));
-    view->containers_by_id.erase(container.id);
-    view->containers_by_link.erase(container.link);
-    view->containers.erase({container.database, container.name});
-  }
-
-  std::shared_ptr<CatalogView> view;
-  WallTime now;
-  uint64_t term;  // in which the change is evaluated
-  storage::WriteSet set;
-};
-
-Catalog::Catalog(replication::ReplicaSet& meta, runtime::Worker& worker, const Clock& clock,
-                 CatalogLimits limits)
-    : meta_(meta), worker_(worker), clock_(clock), limits_(limits), view_(nullptr) {
+Catalog::Catalog(replication::ReplicaSet& meta, runtime::WorkerPool& workers, const Clock& clock,
+                 Random& random, CatalogLimits limits)
+    : meta_(meta),
+      workers_(workers),
+      worker_(workers.at(0)),
+      clock_(clock),
+      random_(random),
+      limits_(limits) {
   SetView(std::make_shared<const CatalogView>());
+  meta_.SetListener(this);
 }
 
-Status Catalog::Load(storage::Engine& state, WallTime last_time) {
-  auto view = std::make_shared<CatalogView>();
-  auto records = state.NewIterator(storage::Index(Space::kCatalog), "", "");
-  for (records->SeekToFirst(); records->Valid(); records->Next()) {
-    ORRERY_RETURN_IF_ERROR(LoadRecord(*view, records->key(), records->value()));
+Status Catalog::Load(storage::Engine& state, WallTime last_time,
+                     const std::vector<RecoveredOutcome>& outcomes) {
+  state_ = &state;
+  auto view = LoadView(state);
+  if (!view) {
+    return view.error();
   }
-  ORRERY_RETURN_IF_ERROR(records->status());
   last_time_ = last_time;
+  for (const RecoveredOutcome& outcome : outcomes) {
+    Remember(outcome.id, outcome.lsn, outcome.result);
+  }
   std::lock_guard lock(view_mutex_);
-  SetView(std::move(view));
+  SetView(std::move(*view));
+  applied_.store(meta_.applied().value(), std::memory_order_release);
   return Status::Ok();
 }
 
-WallTime Catalog::NextTime() {
-  last_time_ = {std::max(clock_.Wall().micros, last_time_.micros + 1)};
-  return last_time_;
+void Catalog::Stop() {
+  stopping_ = true;
+  gate_.Close();
 }
+
+// --- views ---------------------------------------------------------------------------------------
 
 void Catalog::SetView(std::shared_ptr<const CatalogView> view) {
   // Unique in the process, so that no thread takes the view of another catalog for its own.
@@ -224,315 +89,422 @@ partition::Ring Catalog::FindRing(ContainerId container) const {
   return found == nullptr ? partition::Ring{} : found->ring();
 }
 
-template <typename F>
-auto Catalog::Exclusively(F body) -> std::invoke_result_t<F> {
-  auto run = [this, &body]() -> std::invoke_result_t<F> {
-    auto guard = co_await latches_.Acquire({partition::Latch{.name = 1}});
-    co_return co_await body();
-  };
-  co_return co_await runtime::OnWorker(worker_, run);
+void Catalog::Publish(std::shared_ptr<const CatalogView> next, Lsn lsn) {
+  CatalogDifference difference = Compare(*view(), *next);
+  // Before the view names them: a request must not find a container without its partitions.
+  for (CatalogListener* listener : listeners_) {
+    for (const auto& container : difference.created) {
+      if (auto database = next->FindDatabase(container->database_name)) {
+        listener->OnCreated(container, *database);
+      }
+    }
+    if (!difference.placed.empty()) {
+      listener->OnPlaced(*next, difference.placed);
+    }
+  }
+  {
+    std::lock_guard lock(view_mutex_);
+    SetView(next);
+  }
+  applied_.store(lsn.value(), std::memory_order_release);
+  for (CatalogListener* listener : listeners_) {
+    for (const auto& container : difference.changed) {
+      if (auto database = next->FindDatabase(container->database_name)) {
+        listener->OnChanged(container, *database);
+      }
+    }
+    for (const auto& container : difference.dropped) {
+      listener->OnDropped(container->id, PartitionsOf(*container));
+    }
+    if (!difference.unplaced.empty()) {
+      listener->OnUnplaced(difference.unplaced);
+    }
+    if (difference.nodes) {
+      listener->OnNodesChanged(*next);
+    }
+    if (difference.keys) {
+      listener->OnKeysChanged(next->keys);
+    }
+  }
 }
 
-Task<Status> Catalog::Publish(Draft draft) {
-  Result<Lsn> lsn = co_await meta_.Commit(std::move(draft.set), draft.term);
-  std::lock_guard lock(view_mutex_);
-  if (!lsn) {
-    // Ids that were given out are not given out again: something may still be on its way to them.
-    auto kept = std::make_shared<CatalogView>(*view_);
-    kept->next_database = draft.view->next_database;
-    kept->next_container = draft.view->next_container;
-    kept->next_offer = draft.view->next_offer;
-    kept->next_partition = draft.view->next_partition;
-    SetView(std::move(kept));
-    co_return lsn.error();
+// --- what was applied ----------------------------------------------------------------------------
+
+void Catalog::Remember(const storage::OperationId& id, Lsn lsn, std::string_view result) {
+  if (id == storage::OperationId()) {
+    return;
   }
-  SetView(std::move(draft.view));
+  if (outcomes_.insert_or_assign(id, Remembered{lsn, std::string(result)}).second) {
+    outcome_order_.push_back(id);
+  }
+  if (outcome_order_.size() > kOutcomesMax) {
+    outcomes_.erase(outcome_order_.front());
+    outcome_order_.pop_front();
+  }
+}
+
+std::string Catalog::EncodeOutcomes() const {
+  std::string bytes;
+  Encoder encoder(bytes);
+  encoder.U8(kOutcomesVersion);
+  encoder.U64(static_cast<uint64_t>(last_time_.micros));
+  for (const storage::OperationId& id : outcome_order_) {
+    const Remembered& outcome = outcomes_.at(id);
+    encoder.U64(id.high);
+    encoder.U64(id.low);
+    encoder.U64(outcome.lsn.value());
+    encoder.Bytes(outcome.result);
+  }
+  return bytes;
+}
+
+bool Catalog::DecodeOutcomes(std::string_view bytes) {
+  Decoder decoder(bytes);
+  if (decoder.U8() != kOutcomesVersion) {
+    return false;
+  }
+  last_time_ = std::max(last_time_, WallTime{static_cast<int64_t>(decoder.U64())});
+  while (decoder.ok() && decoder.left() > 0) {
+    storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
+    Lsn lsn(decoder.U64());
+    std::string_view result = decoder.Bytes();
+    if (decoder.ok()) {
+      Remember(id, lsn, result);
+    }
+  }
+  return decoder.ok();
+}
+
+void Catalog::Break(const Status& why) {
+  log::Error("the catalog cannot be followed any more", {{"why", why.ToString()}});
+  broken_ = why;
+}
+
+void Catalog::OnApplied(Lsn lsn, const storage::WriteSetView& set) {
+  last_time_ = std::max(last_time_, set.time);
+  Remember(set.id, lsn, set.result);
+  Applied applied{.lsn = lsn};
+  Status status = set.ForEach([&applied](const storage::WriteSetChange& change) {
+    if (change.space == Space::kCatalog) {
+      applied.records.push_back(
+          {std::string(change.key), std::optional<std::string>(change.value)});
+    }
+  });
+  if (!status.ok()) {
+    Break(status);
+  }
+  if (!broken_.ok()) {
+    return;
+  }
+  if (loading_) {
+    while_loading_.push_back(std::move(applied));
+    return;
+  }
+  if (applied.records.empty()) {
+    applied_.store(lsn.value(), std::memory_order_release);
+    return;
+  }
+  auto next = std::make_shared<CatalogView>(*view());
+  for (const RecordChange& record : applied.records) {
+    if (status = ApplyRecord(*next, record.key, record.value); !status.ok()) {
+      Break(status);
+      return;
+    }
+  }
+  Publish(std::move(next), lsn);
+}
+
+void Catalog::OnReplaced() {
+  outcomes_.clear();
+  outcome_order_.clear();
+  if (const std::string& extra = meta_.extra(); !extra.empty() && !DecodeOutcomes(extra)) {
+    log::Warning("a snapshot of the catalog came with malformed outcomes of changes");
+  }
+  broken_ = Status::Ok();
+  ++load_number_;
+  while_loading_ = {{.lsn = meta_.applied(), .records = {}}};
+  if (loading_) {
+    return;
+  }
+  if (auto pass = gate_.Enter()) {
+    loading_ = true;
+    worker_.Spawn(Reload(std::move(pass)));
+  }
+}
+
+Task<> Catalog::Reload(runtime::Gate::Pass pass) {
+  Result<std::shared_ptr<CatalogView>> loaded = Error(Code::kInternal);
+  uint64_t number = 0;
+  do {
+    number = load_number_;
+    auto load = [this] { return LoadView(*state_); };
+    loaded = co_await runtime::OnBlocking(workers_, load);
+  } while (number != load_number_);  // another snapshot came meanwhile
+  loading_ = false;
+  std::vector<Applied> meanwhile = std::exchange(while_loading_, {});
+  Status status = loaded ? broken_ : loaded.error();
+  // The records may have been read with a part of these; the last change of each decides.
+  for (const Applied& applied : meanwhile) {
+    for (const RecordChange& record : applied.records) {
+      if (status.ok()) {
+        status = ApplyRecord(**loaded, record.key, record.value);
+      }
+    }
+  }
+  if (!status.ok()) {
+    Break(status);
+    co_return;
+  }
+  Publish(std::move(*loaded), meanwhile.back().lsn);
+}
+
+void Catalog::OnLeading(bool leads) {
+  // A new leader has applied all that it will ever find in its log.
+  doubtful_ = doubtful_ && !leads;
+}
+
+// --- changes -------------------------------------------------------------------------------------
+
+WallTime Catalog::NextTime() {
+  last_time_ = {std::max(clock_.Wall().micros, last_time_.micros + 1)};
+  return last_time_;
+}
+
+Task<Result<ChangeResult>> Catalog::EvaluateHere(const CatalogChange& change) {
+  auto guard = co_await latches_.Acquire({partition::Latch{.name = 1}});
+  if (!meta_.leads()) {
+    co_return Error(Code::kNotLeader, "this node does not lead the catalog");
+  }
+  if (!broken_.ok()) {
+    co_return Error(broken_);
+  }
+  if (loading_) {
+    co_return Error(Code::kUnavailable, "the catalog is being read");
+  }
+  ORRERY_CO_TRY_STATUS(co_await Settle());
+  if (auto found = outcomes_.find(change.id); found != outcomes_.end()) {
+    ORRERY_CO_TRY(ChangeOutcome outcome, ChangeOutcome::Decode(found->second.result));
+    co_return ResultOf(outcome, found->second.lsn);
+  }
+  uint64_t term = meta_.term();
+  auto view = this->view();
+  CatalogCounters next = view->next;
+  next.RaiseTo(given_);
+  ClusterHealth health = health_ ? health_() : ClusterHealth();
+  EvaluationInput input{.view = *view,
+                        .next = next,
+                        .limits = limits_,
+                        .now = NextTime(),
+                        .health = health,
+                        .random = random_};
+  Result<Evaluated> evaluated = Evaluate(change, input);
+  if (evaluated && !evaluated->set.empty()) {
+    co_return co_await Commit(std::move(*evaluated), term);
+  }
+  // It says something about the catalog: it must not come from an old leader.
+  ORRERY_CO_TRY_STATUS(co_await meta_.ReadBarrier());
+  if (!evaluated) {
+    co_return Error(evaluated.error());
+  }
+  co_return ResultOf(evaluated->outcome, applied());
+}
+
+Task<Status> Catalog::Settle() {
+  if (!doubtful_) {
+    co_return Status::Ok();
+  }
+  storage::WriteSet nothing;
+  nothing.time = NextTime();
+  Result<Lsn> lsn = co_await meta_.Commit(std::move(nothing), meta_.term());
+  if (!lsn) {
+    co_return Status(lsn.error().code() == Code::kNotLeader ? Code::kNotLeader : Code::kUnavailable,
+                     lsn.error().message());
+  }
+  doubtful_ = false;
   co_return Status::Ok();
 }
 
-Status Catalog::NumberOffer(Draft& draft, Offer& offer) {
-  if (draft.view->next_offer >= kOffersMax) {
-    return Status(Code::kForbidden, "The account has made as many offers as it can name.");
+Task<Result<ChangeResult>> Catalog::Commit(Evaluated evaluated, uint64_t term) {
+  given_.RaiseTo(evaluated.next);
+  Result<Lsn> lsn = co_await meta_.Commit(std::move(evaluated.set), term);
+  if (!lsn) {
+    doubtful_ = doubtful_ || lsn.error().code() == Code::kUnknownOutcome;
+    co_return Error(lsn.error());
   }
-  offer.number = draft.view->next_offer++;
-  return Status::Ok();
+  co_return ResultOf(evaluated.outcome, *lsn);
 }
 
-Result<Offer> Catalog::MakeOffer(const ThroughputRequest& throughput, WallTime now) const {
-  Offer offer{.time = now, .etag = static_cast<uint64_t>(now.micros)};
-  if (throughput.manual && throughput.autoscale_max) {
-    return Error(Code::kInvalidArgument,
-                 "Only one of manual throughput and autoscale settings may be given.");
-  }
-  if (throughput.autoscale_max) {
-    offer.autoscale_max = *throughput.autoscale_max;
-    if (offer.autoscale_max < limits_.autoscale_min || offer.autoscale_max % 1000 != 0 ||
-        offer.autoscale_max > limits_.throughput_max) {
-      return Error(Code::kInvalidArgument, "The autoscale maximum throughput must be between " +
-                                               std::to_string(limits_.autoscale_min) + " and " +
-                                               std::to_string(limits_.throughput_max) +
-                                               " in increments of 1000.");
+Result<ChangeResult> Catalog::ResultOf(const ChangeOutcome& outcome, Lsn lsn) const {
+  auto view = this->view();
+  ChangeResult result{.lsn = lsn};
+  switch (outcome.kind) {
+    case ChangeKind::kCreateDatabase:
+      result.database = view->FindDatabase(DatabaseId(outcome.id));
+      break;
+    case ChangeKind::kCreateContainer:
+    case ChangeKind::kReplaceContainer:
+      result.container = view->FindContainer(ContainerId(outcome.id));
+      break;
+    case ChangeKind::kChangeKeys: result.keys = view->keys; break;
+    case ChangeKind::kAddNode: {
+      NodeId node(outcome.id);
+      auto meta = view->FindPlacement(GroupId(0));
+      const PlacedReplica* replica = meta == nullptr ? nullptr : meta->Find(node);
+      Joined joined{.cluster = view->cluster,
+                    .node = node,
+                    .meta_replica = replica == nullptr ? ReplicaId() : replica->replica};
+      for (const auto& [id, record] : view->nodes) {
+        joined.nodes.push_back(*record);
+      }
+      result.joined = std::move(joined);
+      break;
     }
-    return offer;
+    default: break;
   }
-  offer.manual = throughput.manual.value_or(limits_.default_throughput);
-  offer.chosen = throughput.manual.has_value();
-  if (offer.manual < limits_.throughput_min || offer.manual % 100 != 0 ||
-      offer.manual > limits_.throughput_max) {
-    return Error(Code::kInvalidArgument, "The offer should have valid throughput values between " +
-                                             std::to_string(limits_.throughput_min) + " and " +
-                                             std::to_string(limits_.throughput_max) +
-                                             " inclusive in increments of 100.");
+  return result;
+}
+
+Task<Result<ChangeResult>> Catalog::Try(const CatalogChange& change, bool here) {
+  if (here) {
+    auto run = [this, &change] { return EvaluateHere(change); };
+    co_return co_await runtime::OnWorker(worker_, run);
   }
-  return offer;
+  if (!forward_) {
+    co_return Error(Code::kNotLeader, "this node does not lead the catalog");
+  }
+  ORRERY_CO_TRY(std::string answer, co_await forward_(change.Encode()));
+  co_return DecodeAnswer(answer);
+}
+
+Task<Result<ChangeResult>> Catalog::Execute(CatalogChange change) {
+  if (change.id == storage::OperationId()) {
+    change.id.high = random_.Next();
+    change.id.low = random_.Next();
+  }
+  const Instant began = clock_.Now();
+  Duration waited{};  // counts also if the clock stands still
+  Duration pause = kPauseFirst;
+  bool maybe_done = false;
+  for (;;) {
+    bool here = meta_.leads();
+    Result<ChangeResult> result = co_await Try(change, here);
+    if (result) {
+      if (!here) {
+        co_await WaitApplied(result->lsn);
+      }
+      co_return result;
+    }
+    Code code = result.error().code();
+    maybe_done = maybe_done || code == Code::kUnknownOutcome;
+    Duration elapsed = std::max(waited, clock_.Now() - began);
+    if (!IsOpen(code) || !forward_ || stopping_ || elapsed + pause > kExecuteMax) {
+      if (IsOpen(code) && maybe_done) {
+        co_return Error(Code::kUnknownOutcome, result.error().message());
+      }
+      co_return result;
+    }
+    co_await runtime::Sleep(pause);
+    waited += pause;
+    pause = std::min(2 * pause, kPauseMax);
+  }
+}
+
+Task<> Catalog::WaitApplied(Lsn lsn) {
+  Duration pause = kShowPauseFirst;
+  for (Duration waited{}; applied() < lsn && waited < kShowMax && !stopping_; waited += pause) {
+    pause = std::min(2 * pause, kShowPauseMax);
+    co_await runtime::Sleep(pause);
+  }
+}
+
+Task<std::string> Catalog::HandleForwarded(std::string bytes) {
+  Result<CatalogChange> change = CatalogChange::Decode(bytes);
+  if (change && change->id == storage::OperationId()) {
+    change = Error(Code::kInvalidArgument, "change of the catalog has no id");
+  }
+  if (!change) {
+    co_return EncodeAnswer(Error(change.error()));
+  }
+  Result<ChangeResult> result = co_await Try(*change, true);
+  co_return EncodeAnswer(result);
+}
+
+// --- each change ---------------------------------------------------------------------------------
+
+Task<Status> Catalog::ExecuteStatus(CatalogChange::What what) {
+  CatalogChange wanted{.id = {}, .what = std::move(what)};
+  Result<ChangeResult> result = co_await Execute(std::move(wanted));
+  co_return result ? Status::Ok() : result.error();
 }
 
 Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRequest throughput) {
-  using R = Result<std::shared_ptr<const Database>>;
-  auto body = [this, &name, &throughput]() -> Task<R> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    ORRERY_CO_TRY_STATUS(CheckResourceName(name));
-    if (draft.view->FindDatabase(name) != nullptr) {
-      co_return Error(Code::kAlreadyExists,
-                      "Resource with specified id, name, or unique index already exists.");
-    }
-    if (draft.view->databases.size() + draft.view->containers.size() >= limits_.resources_max) {
-      co_return Error(Code::kForbidden,
-                      "The account has reached its limit of databases and containers.");
-    }
-    Database made{.id = DatabaseId(draft.view->next_database++),
-                  .name = name,
-                  .time = draft.now,
-                  .etag = static_cast<uint64_t>(draft.now.micros)};
-    made.rid = types::DatabaseRid(made.id);
-    if (throughput.manual || throughput.autoscale_max) {
-      ORRERY_CO_TRY(made.offer, MakeOffer(throughput, draft.now));
-      ORRERY_CO_TRY_STATUS(NumberOffer(draft, *made.offer));
-    }
-    auto database = std::make_shared<const Database>(std::move(made));
-    draft.Put(database);
-    draft.PutCounters();
-    ORRERY_CO_TRY_STATUS(co_await Publish(std::move(draft)));
-    co_return database;
-  };
-  co_return co_await Exclusively(body);
+  CatalogChange wanted{.id = {}, .what = change::CreateDatabase{std::move(name), throughput}};
+  ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));
+  if (result.database == nullptr) {
+    co_return Error(Code::kNotFound, "The database was made and dropped again.");
+  }
+  co_return result.database;
 }
 
 Task<Status> Catalog::DropDatabase(std::string name, std::string if_match) {
-  auto body = [this, &name, &if_match]() -> Task<Status> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    auto database = draft.view->FindDatabase(name);
-    if (database == nullptr) {
-      co_return Status(Code::kNotFound, "Resource Not Found.");
-    }
-    if (!Matches(if_match, database->etag, database->time)) {
-      co_return EtagDiffers();
-    }
-    auto containers = draft.view->ContainersOf(database->id);
-    for (const auto& container : containers) {
-      draft.Drop(*container);
-    }
-    draft.set.Delete(Space::kCatalog, RecordKey(kDatabaseKind, database->id.value()));
-    draft.view->databases.erase(name);
-    Status status = co_await Publish(std::move(draft));
-    for (const auto& container : containers) {
-      if (status.ok() && listener_ != nullptr) {
-        listener_->OnDropped(container->id, PartitionsOf(*container));
-      }
-    }
-    co_return status;
-  };
-  co_return co_await Exclusively(body);
+  change::DropDatabase drop{std::move(name), std::move(if_match)};
+  co_return co_await ExecuteStatus(std::move(drop));
 }
 
-Catalog::Change<Container> Catalog::CreateContainer(std::string database_name,
+Catalog::Change<Container> Catalog::CreateContainer(std::string database,
                                                     types::Document definition,
                                                     ThroughputRequest throughput) {
-  using R = Result<std::shared_ptr<const Container>>;
-  auto body = [&]() -> Task<R> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    auto database = draft.view->FindDatabase(database_name);
-    if (database == nullptr) {
-      co_return Error(Code::kOwnerNotFound, "Owner resource does not exist");
-    }
-    Container made;
-    ORRERY_CO_TRY(made.definition, NormalizeContainer(definition.root()));
-    made.name = made.definition.Get("id").string();
-    if (draft.view->containers.contains({database->id, made.name})) {
-      co_return Error(Code::kAlreadyExists,
-                      "Resource with specified id, name, or unique index already exists.");
-    }
-    if (draft.view->databases.size() + draft.view->containers.size() >= limits_.resources_max) {
-      co_return Error(Code::kForbidden,
-                      "The account has reached its limit of databases and containers.");
-    }
-    made.id = ContainerId(draft.view->next_container++);
-    made.database = database->id;
-    made.database_name = database->name;
-    made.rid = types::ContainerRid(made.database, made.id);
-    made.time = draft.now;
-    made.etag = static_cast<uint64_t>(draft.now.micros);
-    ORRERY_CO_TRY_STATUS(made.ReadDefinition());
-    size_t parts = 1;
-    bool shares = database->offer && !throughput.manual && !throughput.autoscale_max;
-    if (!shares) {
-      ORRERY_CO_TRY(made.offer, MakeOffer(throughput, draft.now));
-      ORRERY_CO_TRY_STATUS(NumberOffer(draft, *made.offer));
-      parts = partition::PartitionCount(made.offer->spendable(), limits_.partition_throughput);
-    }
-    made.map = std::make_shared<const partition::PartitionMap>(
-        partition::PartitionMap::Even(made.key, parts, PartitionId(draft.view->next_partition)));
-    draft.view->next_partition += parts;
-    auto container = std::make_shared<const Container>(std::move(made));
-    draft.Put(container);
-    draft.PutCounters();
-    // Before the view names them: a request must not find a container without its partitions.
-    if (listener_ != nullptr) {
-      listener_->OnCreated(container, *database);
-    }
-    Status status = co_await Publish(std::move(draft));
-    if (!status.ok()) {
-      if (listener_ != nullptr) {
-        listener_->OnAbandoned(PartitionsOf(*container));
-      }
-      co_return Error(status);
-    }
-    co_return container;
-  };
-  co_return co_await Exclusively(body);
+  CatalogChange wanted{
+      .id = {},
+      .what = change::CreateContainer{std::move(database), std::move(definition), throughput}};
+  ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));
+  if (result.container == nullptr) {
+    co_return Error(Code::kNotFound, "The container was made and dropped again.");
+  }
+  co_return result.container;
 }
 
 Catalog::Change<Container> Catalog::ReplaceContainer(std::string link, types::Document definition,
                                                      std::string if_match) {
-  using R = Result<std::shared_ptr<const Container>>;
-  auto body = [&]() -> Task<R> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    auto before = draft.view->FindContainer(link);
-    if (before == nullptr) {
-      co_return Error(Code::kNotFound, "Resource Not Found.");
-    }
-    if (!Matches(if_match, before->etag, before->time)) {
-      co_return Error(EtagDiffers());
-    }
-    Container after = *before;
-    ORRERY_CO_TRY(after.definition, NormalizeContainer(definition.root()));
-    after.name = after.definition.Get("id").string();
-    ORRERY_CO_TRY_STATUS(after.ReadDefinition());
-    ORRERY_CO_TRY_STATUS(CheckContainerChange(*before, after));
-    after.version = before->version + 1;
-    after.time = draft.now;
-    after.etag = static_cast<uint64_t>(draft.now.micros);
-    auto container = std::make_shared<const Container>(std::move(after));
-    draft.Put(container);
-    auto database = draft.view->FindDatabase(container->database_name);
-    ORRERY_CO_TRY_STATUS(co_await Publish(std::move(draft)));
-    if (listener_ != nullptr) {
-      listener_->OnChanged(container, *database);
-    }
-    co_return container;
-  };
-  co_return co_await Exclusively(body);
+  CatalogChange wanted{.id = {},
+                       .what = change::ReplaceContainer{std::move(link), std::move(definition),
+                                                        std::move(if_match)}};
+  ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));
+  if (result.container == nullptr) {
+    co_return Error(Code::kNotFound, "The container was replaced and dropped again.");
+  }
+  co_return result.container;
 }
 
 Task<Status> Catalog::DropContainer(std::string link, std::string if_match) {
-  auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    auto container = draft.view->FindContainer(link);
-    if (container == nullptr) {
-      co_return Status(Code::kNotFound, "Resource Not Found.");
-    }
-    if (!Matches(if_match, container->etag, container->time)) {
-      co_return EtagDiffers();
-    }
-    draft.Drop(*container);
-    Status status = co_await Publish(std::move(draft));
-    if (status.ok() && listener_ != nullptr) {
-      listener_->OnDropped(container->id, PartitionsOf(*container));
-    }
-    co_return status;
-  };
-  co_return co_await Exclusively(body);
+  change::DropContainer drop{std::move(link), std::move(if_match)};
+  co_return co_await ExecuteStatus(std::move(drop));
 }
 
 Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput,
                                    std::string if_match) {
-  auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    auto made = MakeOffer(throughput, draft.now);
-    if (!made) {
-      co_return made.error();
-    }
-    made->number = number;
-    std::vector<std::shared_ptr<const Container>> changed;
-    for (const auto& [name, database] : draft.view->databases) {
-      if (database->offer && database->offer->number == number) {
-        if (!Matches(if_match, database->offer->etag, database->offer->time)) {
-          co_return EtagDiffers();
-        }
-        Database after = *database;
-        after.offer = *made;
-        draft.Put(std::make_shared<const Database>(std::move(after)));
-        changed = draft.view->ContainersOf(database->id);
-        break;
-      }
-    }
-    for (const auto& [id, container] : draft.view->containers_by_id) {
-      if (container->offer && container->offer->number == number) {
-        if (!Matches(if_match, container->offer->etag, container->offer->time)) {
-          co_return EtagDiffers();
-        }
-        uint64_t room = container->map->ranges().size() * limits_.partition_throughput;
-        if (made->spendable() > room) {
-          co_return Status(Code::kNotSupported,
-                           "Throughput above " + std::to_string(room) +
-                               " RU/s needs a partition split, which is not supported yet.");
-        }
-        Container after = *container;
-        after.offer = *made;
-        changed = {std::make_shared<const Container>(std::move(after))};
-        draft.Put(changed[0]);
-        break;
-      }
-    }
-    if (draft.set.empty()) {
-      co_return Status(Code::kNotFound, "Resource Not Found.");
-    }
-    auto next = draft.view;
-    Status status = co_await Publish(std::move(draft));
-    for (const auto& container : changed) {
-      if (status.ok() && listener_ != nullptr) {
-        listener_->OnChanged(container, *next->FindDatabase(container->database_name));
-      }
-    }
-    co_return status;
-  };
-  co_return co_await Exclusively(body);
+  change::ReplaceOffer replace{number, throughput, std::move(if_match)};
+  co_return co_await ExecuteStatus(std::move(replace));
 }
 
-Task<Result<AccountKeys>> Catalog::ChangeKeys(std::function<void(AccountKeys&)> change) {
-  auto body = [&]() -> Task<Result<AccountKeys>> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    change(draft.view->keys);
-    AccountKeys keys = draft.view->keys;
-    if (keys.keys != view()->keys.keys) {
-      draft.set.Put(Space::kCatalog, RecordKey(kKeysKind), EncodeKeys(keys));
-      ORRERY_CO_TRY_STATUS(co_await Publish(std::move(draft)));
-    }
-    co_return keys;
-  };
-  co_return co_await Exclusively(body);
+Task<Result<AccountKeys>> Catalog::ChangeKeys(std::vector<KeyChange> keys) {
+  CatalogChange wanted{.id = {}, .what = change::ChangeKeys{std::move(keys)}};
+  ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));
+  co_return result.keys.value_or(AccountKeys());
 }
 
 Task<Status> Catalog::Cleared(ContainerId container) {
-  auto body = [&]() -> Task<Status> {
-    Draft draft(*view(), NextTime(), meta_.term());
-    std::erase_if(draft.view->dropped,
-                  [&](const auto& dropped) { return dropped.first == container; });
-    draft.set.frees_space = true;
-    draft.set.Delete(Space::kCatalog, RecordKey(kDroppedKind, container.value()));
-    co_return co_await Publish(std::move(draft));
-  };
-  co_return co_await Exclusively(body);
+  change::Cleared cleared{container};
+  co_return co_await ExecuteStatus(std::move(cleared));
+}
+
+Task<Status> Catalog::ChangeNode(change::ChangeNode node) {
+  co_return co_await ExecuteStatus(std::move(node));
+}
+
+Task<Status> Catalog::SetPlacements(std::vector<PlacementChange> placements) {
+  change::SetPlacements set{std::move(placements)};
+  co_return co_await ExecuteStatus(std::move(set));
 }
 
 }  // namespace orrery::model

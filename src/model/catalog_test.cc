@@ -49,8 +49,11 @@ class CatalogTest : public testing::Test {
     return node->Run(node->catalog().ReplaceOffer(number, throughput, std::move(if_match)));
   }
   bool SetKeys(const AccountKeys& keys) {
-    auto change = [&keys](AccountKeys& now) { now = keys; };
-    return node->Run(node->catalog().ChangeKeys(change)).has_value();
+    std::vector<KeyChange> changes;
+    for (size_t i = 0; i < kKeyCount; ++i) {
+      changes.push_back({.name = static_cast<KeyName>(i), .key = keys.keys[i], .only_over = {}});
+    }
+    return node->Run(node->catalog().ChangeKeys(changes)).has_value();
   }
   double ShareOf(const Container& container) {
     double share = 0;
@@ -78,9 +81,9 @@ class CatalogTest : public testing::Test {
     for (const std::string& key : view->keys.keys) {
       encoder.Bytes(key);
     }
-    encoder.U32(view->next_database);
-    encoder.U32(view->next_container);
-    encoder.U64(view->next_partition);
+    encoder.U32(view->next.database);
+    encoder.U32(view->next.container);
+    encoder.U64(view->next.partition);
     return all;
   }
 
@@ -368,11 +371,12 @@ TEST_F(CatalogTest, ACatalogAtTheAddressOfAnOldOneShowsItsOwnView) {
   TestNode other{TestMachine()};
   ASSERT_TRUE(CreateDatabase("d"));
   replication::LocalReplicaSet meta(GroupId(0), node->store(), node->workers().at(0));
+  SystemRandom random;
   std::optional<Catalog> catalog;
-  catalog.emplace(meta, node->workers().at(0), node->clock(), CatalogLimits());
+  catalog.emplace(meta, node->workers(), node->clock(), random, CatalogLimits());
   ASSERT_TRUE(catalog->Load(other.state(), WallTime()).ok());
   EXPECT_EQ(catalog->view()->FindDatabase("d"), nullptr);
-  catalog.emplace(meta, node->workers().at(0), node->clock(), CatalogLimits());
+  catalog.emplace(meta, node->workers(), node->clock(), random, CatalogLimits());
   ASSERT_TRUE(catalog->Load(node->state(), WallTime()).ok());
   EXPECT_NE(catalog->view()->FindDatabase("d"), nullptr);
 }

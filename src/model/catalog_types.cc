@@ -1,5 +1,6 @@
 #include "model/catalog_types.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "types/rid.h"
@@ -16,6 +17,7 @@ constexpr uint8_t kRecordVersion = 1;
 constexpr size_t kNameMax = 255;
 constexpr size_t kUniqueKeysMax = 10;
 constexpr size_t kUniquePathsMax = 16;
+constexpr size_t kReplicasMax = 10'000;  // of one group; every node has one of the meta group
 
 std::unexpected<Status> Invalid(std::string message) {
   return Error(Code::kInvalidArgument, std::move(message));
@@ -153,6 +155,47 @@ void AppendUniqueKeys(types::DocumentBuilder& builder, Value policy) {
 }
 
 }  // namespace
+
+void CatalogCounters::RaiseTo(const CatalogCounters& other) {
+  database = std::max(database, other.database);
+  container = std::max(container, other.container);
+  offer = std::max(offer, other.offer);
+  partition = std::max(partition, other.partition);
+  node = std::max(node, other.node);
+  replica = std::max(replica, other.replica);
+}
+
+const PlacedReplica* Placement::Find(NodeId node) const {
+  auto found = std::ranges::find(members, node, &PlacedReplica::node);
+  return found == members.end() ? nullptr : &*found;
+}
+
+bool Placement::founds(ReplicaId replica) const {
+  return std::ranges::find(founders, replica, &PlacedReplica::replica) != founders.end();
+}
+
+size_t Placement::voters() const {
+  return static_cast<size_t>(std::ranges::count(members, true, &PlacedReplica::voter));
+}
+
+std::shared_ptr<const NodeRecord> CatalogView::FindNode(NodeId id) const {
+  auto found = nodes.find(id);
+  return found == nodes.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const Placement> CatalogView::FindPlacement(GroupId group) const {
+  auto found = placements.find(group);
+  return found == placements.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<const Database> CatalogView::FindDatabase(DatabaseId id) const {
+  for (const auto& [name, database] : databases) {
+    if (database->id == id) {
+      return database;
+    }
+  }
+  return nullptr;
+}
 
 std::shared_ptr<const Database> CatalogView::FindDatabase(std::string_view name) const {
   auto found = databases.find(name);
@@ -372,6 +415,89 @@ Result<Container> DecodeContainer(std::string_view bytes) {
   container.rid = types::ContainerRid(container.database, container.id);
   ORRERY_TRY_STATUS(container.ReadDefinition());
   return container;
+}
+
+std::string EncodeNode(const NodeRecord& node) {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(kRecordVersion);
+  encoder.U32(node.id.value());
+  encoder.Bytes(node.address);
+  encoder.Bytes(node.endpoint);
+  encoder.Bytes(node.zone);
+  encoder.U32(node.version);
+  encoder.U8(static_cast<uint8_t>(node.state));
+  encoder.U64(static_cast<uint64_t>(node.joined.micros));
+  return out;
+}
+
+Result<NodeRecord> DecodeNode(std::string_view bytes) {
+  Decoder decoder(bytes);
+  uint8_t version = decoder.U8();
+  NodeRecord node;
+  node.id = NodeId(decoder.U32());
+  node.address = decoder.Bytes();
+  node.endpoint = decoder.Bytes();
+  node.zone = decoder.Bytes();
+  node.version = decoder.U32();
+  node.state = static_cast<NodeState>(decoder.U8());
+  node.joined = {static_cast<int64_t>(decoder.U64())};
+  if (!decoder.done() || version != kRecordVersion || node.state < NodeState::kActive ||
+      node.state > NodeState::kRemoved) {
+    return Error(Code::kCorruption, "node record is malformed or newer than this program");
+  }
+  return node;
+}
+
+void EncodeReplicas(Encoder& encoder, const std::vector<PlacedReplica>& replicas) {
+  encoder.Varint(replicas.size());
+  for (const PlacedReplica& replica : replicas) {
+    encoder.Varint(replica.replica.value());
+    encoder.Varint(replica.node.value());
+    encoder.Bool(replica.voter);
+  }
+}
+
+std::vector<PlacedReplica> DecodeReplicas(Decoder& decoder) {
+  std::vector<PlacedReplica> replicas;
+  uint64_t count = decoder.Varint();
+  if (count > kReplicasMax) {
+    decoder.Fail();
+  }
+  for (uint64_t i = 0; i < count && decoder.ok(); ++i) {
+    PlacedReplica& replica = replicas.emplace_back();
+    replica.replica = ReplicaId(decoder.Varint());
+    uint64_t node = decoder.Varint();
+    if (node > std::numeric_limits<uint32_t>::max()) {
+      decoder.Fail();
+    }
+    replica.node = NodeId(static_cast<uint32_t>(node));
+    replica.voter = decoder.Bool();
+  }
+  return replicas;
+}
+
+std::string EncodePlacement(const Placement& placement) {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(kRecordVersion);
+  encoder.Varint(placement.epoch);
+  EncodeReplicas(encoder, placement.members);
+  EncodeReplicas(encoder, placement.founders);
+  return out;
+}
+
+Result<Placement> DecodePlacement(std::string_view bytes) {
+  Decoder decoder(bytes);
+  uint8_t version = decoder.U8();
+  Placement placement;
+  placement.epoch = decoder.Varint();
+  placement.members = DecodeReplicas(decoder);
+  placement.founders = DecodeReplicas(decoder);
+  if (!decoder.done() || version != kRecordVersion) {
+    return Error(Code::kCorruption, "placement record is malformed or newer than this program");
+  }
+  return placement;
 }
 
 }  // namespace orrery::model

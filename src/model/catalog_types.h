@@ -1,6 +1,8 @@
-// What the catalog knows: databases, containers, offers, keys. Values; immutable once published.
+// What the catalog knows: databases, containers, offers, keys; on a cluster also nodes and
+// placements. Values; immutable once published.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -35,6 +37,7 @@ struct Offer {
   uint64_t spendable() const { return autoscale() ? autoscale_max : manual; }
   // What is reported as provisioned: autoscale idles at a tenth.
   uint64_t reported() const { return autoscale() ? autoscale_max / 10 : manual; }
+  bool operator==(const Offer&) const = default;
 };
 
 struct Database {
@@ -79,6 +82,65 @@ inline constexpr size_t kKeyCount = 4;
 
 struct AccountKeys {
   std::array<std::string, kKeyCount> keys;  // raw bytes
+  bool operator==(const AccountKeys&) const = default;
+};
+
+// Draining: it gets no new replicas and those it has move away. Removed: for good; its id is never
+// used again.
+enum class NodeState : uint8_t { kActive = 1, kDraining = 2, kRemoved = 3 };
+
+// A node of the cluster.
+struct NodeRecord {
+  NodeId id;
+  std::string address;   // host:port, for the other nodes
+  std::string endpoint;  // URL, for clients
+  std::string zone;      // nodes of one zone may fail together; empty: not known
+  uint32_t version = 0;  // of the formats and messages that it can read
+  NodeState state = NodeState::kActive;
+  WallTime joined;
+  bool operator==(const NodeRecord&) const = default;
+};
+
+struct PlacedReplica {
+  ReplicaId replica;
+  NodeId node;
+  bool voter = true;
+  bool operator==(const PlacedReplica&) const = default;
+};
+
+// Where the replicas of a group should be. Its leader moves the configuration towards it.
+struct Placement {
+  uint64_t epoch = 1;  // rises with each change
+  std::vector<PlacedReplica> members;
+  // Who began the group, all of them with the same base; never changes. A replica of the list that
+  // never existed may still begin so; every other one begins empty and gets a snapshot.
+  std::vector<PlacedReplica> founders;
+  bool operator==(const Placement&) const = default;
+
+  const PlacedReplica* Find(NodeId node) const;  // among the members; null if it has none there
+  bool founds(ReplicaId replica) const;
+  size_t voters() const;
+};
+
+// Another list of members for a group that has a placement.
+struct PlacementChange {
+  GroupId group;
+  uint64_t epoch = 0;                  // of the placement that it was made from
+  std::vector<PlacedReplica> members;  // replica 0: a new one, which gets its id when this is done
+  bool operator==(const PlacementChange&) const = default;
+};
+
+// The next ids to give out.
+struct CatalogCounters {
+  uint32_t database = 1;
+  uint32_t container = 1;
+  uint32_t offer = 1;
+  uint64_t partition = 1;
+  uint32_t node = 1;
+  uint64_t replica = 1;
+  bool operator==(const CatalogCounters&) const = default;
+
+  void RaiseTo(const CatalogCounters& other);
 };
 
 // One state of the catalog.
@@ -90,12 +152,18 @@ struct CatalogView {
   // Links by name, "dbs/d/colls/c", for the path of every request.
   std::map<std::string, std::shared_ptr<const Container>, std::less<>> containers_by_link;
   AccountKeys keys;
-  uint32_t next_database = 1;
-  uint32_t next_container = 1;
-  uint32_t next_offer = 1;
-  uint64_t next_partition = 1;
-  std::vector<std::pair<ContainerId, std::vector<PartitionId>>> dropped;  // still to be cleared
+  CatalogCounters next;
+  std::map<ContainerId, std::vector<PartitionId>> dropped;  // still to be cleared
 
+  // Of a cluster; all empty on a lone node.
+  uint64_t cluster = 0;                                       // random; made with the first node
+  std::map<NodeId, std::shared_ptr<const NodeRecord>> nodes;  // also the removed ones
+  std::map<GroupId, std::shared_ptr<const Placement>> placements;
+
+  bool clustered() const { return cluster != 0; }
+  std::shared_ptr<const NodeRecord> FindNode(NodeId id) const;
+  std::shared_ptr<const Placement> FindPlacement(GroupId group) const;
+  std::shared_ptr<const Database> FindDatabase(DatabaseId id) const;
   std::shared_ptr<const Database> FindDatabase(std::string_view name) const;
   // By resource id, as links of the form dbs/<rid>/colls/<rid>/ name them; null if there is none.
   std::shared_ptr<const Database> FindDatabaseByRid(std::string_view rid) const;
@@ -120,5 +188,13 @@ std::string EncodeDatabase(const Database& database);
 Result<Database> DecodeDatabase(std::string_view bytes);
 std::string EncodeContainer(const Container& container);
 Result<Container> DecodeContainer(std::string_view bytes);
+std::string EncodeNode(const NodeRecord& node);
+Result<NodeRecord> DecodeNode(std::string_view bytes);
+std::string EncodePlacement(const Placement& placement);
+Result<Placement> DecodePlacement(std::string_view bytes);
+
+// Replicas as they stand in a placement.
+void EncodeReplicas(Encoder& encoder, const std::vector<PlacedReplica>& replicas);
+std::vector<PlacedReplica> DecodeReplicas(Decoder& decoder);
 
 }  // namespace orrery::model

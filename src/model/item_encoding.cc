@@ -42,10 +42,6 @@ Result<std::unique_ptr<Operation>> Checked(const Decoder& decoder,
   return operation;
 }
 
-partition::ReadPrice DecodePrice(Decoder& decoder) {
-  return decoder.Bool() ? partition::ReadPrice::kTwoReplicas : partition::ReadPrice::kOneReplica;
-}
-
 }  // namespace
 
 void ItemAddress::Encode(Encoder& encoder) const {
@@ -65,7 +61,6 @@ void ReadItem::Encode(Encoder& encoder) const {
   encoder.Bytes(id);
   encoder.Bytes(if_none_match);
   encoder.Varint(session.value());
-  encoder.Bool(price == partition::ReadPrice::kTwoReplicas);
 }
 
 Result<std::unique_ptr<Operation>> ReadItem::Decode(Decoder& decoder) {
@@ -74,7 +69,6 @@ Result<std::unique_ptr<Operation>> ReadItem::Decode(Decoder& decoder) {
   read->id = decoder.Bytes();
   read->if_none_match = decoder.Bytes();
   read->session = Lsn(decoder.Varint());
-  read->price = DecodePrice(decoder);
   return Checked(decoder, std::move(read));
 }
 
@@ -114,7 +108,6 @@ void ReadFeed::Encode(Encoder& encoder) const {
   encoder.Bytes(filter);
   encoder.Bytes(parameters.bson());
   encoder.Varint(session.value());
-  encoder.Bool(price == partition::ReadPrice::kTwoReplicas);
 }
 
 Result<std::unique_ptr<Operation>> ReadFeed::Decode(Decoder& decoder) {
@@ -129,7 +122,6 @@ Result<std::unique_ptr<Operation>> ReadFeed::Decode(Decoder& decoder) {
   feed->filter = decoder.Bytes();
   ORRERY_TRY(feed->parameters, types::Document::FromBson(std::string(decoder.Bytes())));
   feed->session = Lsn(decoder.Varint());
-  feed->price = DecodePrice(decoder);
   return Checked(decoder, std::move(feed));
 }
 

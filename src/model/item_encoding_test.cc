@@ -42,7 +42,7 @@ std::vector<std::string> Messages() {
   read.id = "the id";
   read.if_none_match = "\"tag\"";
   read.session = Lsn(77);
-  read.price = partition::ReadPrice::kTwoReplicas;
+  read.level = partition::ReadLevel::kStrong;
   add(read);
 
   WriteItems write;
@@ -67,7 +67,7 @@ std::vector<std::string> Messages() {
   feed.filter = "n=1";
   feed.parameters = Json(R"({"v":[{"name":"@a","value":1}]})");
   feed.session = Lsn(5);
-  feed.price = partition::ReadPrice::kTwoReplicas;
+  feed.level = partition::ReadLevel::kStrong;
   add(feed);
   ReadFeed plain;
   add(plain);

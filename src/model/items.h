@@ -50,13 +50,13 @@ class ReadItem final : public partition::Operation {
   std::string id;
   std::string if_none_match;
   Lsn session;  // what the client has seen; 0: nothing
-  partition::ReadPrice price = partition::ReadPrice::kOneReplica;
 
   partition::OperationKind kind() const override { return partition::OperationKind::kReadItem; }
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   bool runs_anywhere() const override { return true; }
   bool writes() const override { return false; }
+  Lsn session_token() const override { return session; }
   partition::RequestUnits least_price() const override { return partition::LeastPriceOfRead(); }
   // The body of the reply is the stored value.
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
@@ -120,7 +120,6 @@ class ReadFeed final : public partition::Operation {
   std::string filter;          // text of a query, "" = all
   types::Document parameters;  // of the filter; its member "v" is the array
   Lsn session;
-  partition::ReadPrice price = partition::ReadPrice::kOneReplica;
 
   struct Page {
     std::vector<std::string> items;  // stored values
@@ -133,6 +132,7 @@ class ReadFeed final : public partition::Operation {
   bool writes() const override { return false; }
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
+  Lsn session_token() const override { return session; }
   partition::RequestUnits least_price() const override { return partition::LeastPriceOfRead(); }
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
 };

@@ -47,22 +47,39 @@ std::shared_ptr<partition::Governor> PartitionHost::GovernorOf(const Container& 
   return shared;
 }
 
+std::shared_ptr<Replica> PartitionHost::MakeReplica(
+    const std::shared_ptr<const Container>& container, const Database& database,
+    const partition::PartitionRange& range, std::shared_ptr<replication::ReplicaSet> set) {
+  Share share = ShareOf(*container, database);
+  GroupId group(range.id.value());
+  auto replica = std::make_shared<Replica>(
+      container->id, range, container, GovernorOf(*container, database, share), share.governed,
+      workers_.at(range.id.value()), std::move(set), services_);
+  replica->Remember({}, replica->applied(), "", store_.Record(group).time);
+  if (auto outcomes = outcomes_.extract(group); !outcomes.empty()) {
+    for (const RecoveredOutcome& outcome : outcomes.mapped()) {
+      replica->Remember(outcome.id, outcome.lsn, outcome.result, outcome.time);
+    }
+  }
+  return replica;
+}
+
 std::vector<std::shared_ptr<Replica>> PartitionHost::MakeReplicas(
     const std::shared_ptr<const Container>& container, const Database& database) {
   std::vector<std::shared_ptr<Replica>> made;
-  Share share = ShareOf(*container, database);
   for (const partition::PartitionRange& range : container->map->ranges()) {
-    runtime::Worker& worker = workers_.at(range.id.value());
-    auto set =
-        std::make_unique<replication::LocalReplicaSet>(GroupId(range.id.value()), store_, worker);
-    made.push_back(std::make_shared<Replica>(container->id, range, container,
-                                             GovernorOf(*container, database, share),
-                                             share.governed, worker, std::move(set), services_));
+    auto set = std::make_shared<replication::LocalReplicaSet>(GroupId(range.id.value()), store_,
+                                                              workers_.at(range.id.value()));
+    made.push_back(MakeReplica(container, database, range, std::move(set)));
   }
   return made;
 }
 
 Status PartitionHost::Load(RecoveredOutcomes outcomes) {
+  outcomes_ = std::move(outcomes);
+  if (raft_ != nullptr) {
+    return Status::Ok();  // Follow() makes what placements name
+  }
   auto view = catalog_.view();
   std::vector<std::shared_ptr<Replica>> all;
   for (const auto& [id, container] : view->containers_by_id) {
@@ -71,21 +88,21 @@ Status PartitionHost::Load(RecoveredOutcomes outcomes) {
       return Status(Code::kCorruption, "container " + container->link + " is in no database");
     }
     for (auto& replica : MakeReplicas(container, *database)) {
-      GroupId group(replica->id().value());
-      replica->Remember({}, replica->applied(), "", store_.Record(group).time);
-      for (const RecoveredOutcome& outcome : outcomes[group]) {
-        replica->Remember(outcome.id, outcome.lsn, outcome.result, outcome.time);
-      }
       all.push_back(std::move(replica));
     }
   }
   replicas_.Add(all);
+  outcomes_.clear();
   return Status::Ok();
 }
 
 void PartitionHost::Start() {
-  for (const auto& [container, partitions] : catalog_.view()->dropped) {
-    workers_.at(0).Spawn(Clear(container, partitions, gate_.Enter()));
+  if (raft_ != nullptr) {
+    workers_.at(0).Spawn(Follow(gate_.Enter()));
+  } else {
+    for (const auto& [container, partitions] : catalog_.view()->dropped) {
+      workers_.at(0).Spawn(Clear(container, partitions, gate_.Enter()));
+    }
   }
   workers_.at(0).Spawn(Sweep(gate_.Enter()));
 }
@@ -97,6 +114,10 @@ void PartitionHost::Stop() {
 
 void PartitionHost::OnCreated(const std::shared_ptr<const Container>& container,
                               const Database& database) {
+  if (raft_ != nullptr) {
+    changed_ = true;
+    return;
+  }
   replicas_.Add(MakeReplicas(container, database));
 }
 
@@ -114,6 +135,10 @@ void PartitionHost::OnChanged(const std::shared_ptr<const Container>& container,
 }
 
 void PartitionHost::OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) {
+  if (raft_ != nullptr) {
+    changed_ = true;
+    return;
+  }
   if (auto pass = gate_.Enter()) {
     workers_.at(0).Spawn(Clear(container, partitions, std::move(pass)));
   } else {
@@ -121,8 +146,17 @@ void PartitionHost::OnDropped(ContainerId container, const std::vector<Partition
   }
 }
 
-void PartitionHost::OnAbandoned(const std::vector<PartitionId>& partitions) {
-  replicas_.Remove(partitions);
+// Until no operation is on any of them. REQUIRES: nobody can find them any more.
+Task<> PartitionHost::WaitUntilUnused(std::vector<std::weak_ptr<Replica>> leaving) {
+  for (const auto& replica : leaving) {
+    while (!replica.expired() && !stopping_) {
+      // Each worker's cached table keeps replicas alive until its next look-up.
+      for (size_t i = 0; i < workers_.size(); ++i) {
+        workers_.at(i).Post([this] { replicas_.Find(PartitionId(0)); });
+      }
+      co_await runtime::Sleep(std::chrono::milliseconds(20));
+    }
+  }
 }
 
 // Removes the data of a dropped container: first nobody can find its replicas, then the last
@@ -135,17 +169,9 @@ Task<> PartitionHost::Clear(ContainerId container, std::vector<PartitionId> part
     leaving.push_back(replicas_.Find(id));
   }
   replicas_.Remove(partitions);
-  for (const auto& replica : leaving) {
-    while (!replica.expired()) {
-      // Each worker's cached table keeps replicas alive until its next look-up.
-      for (size_t i = 0; i < workers_.size(); ++i) {
-        workers_.at(i).Post([this] { replicas_.Find(PartitionId(0)); });
-      }
-      if (stopping_) {
-        co_return;  // the next start goes on
-      }
-      co_await runtime::Sleep(std::chrono::milliseconds(20));
-    }
+  co_await WaitUntilUnused(std::move(leaving));
+  if (stopping_) {
+    co_return;  // the next start goes on
   }
   auto clear = [this, container, &partitions]() -> Status {
     storage::Batch batch;

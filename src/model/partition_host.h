@@ -1,9 +1,14 @@
 // PartitionHost: makes this node's replicas follow the catalog, and looks after them in the
 // background: deletes what has expired, clears what was dropped.
 //
+// A lone node has a replica of every partition. On a cluster placements say which replicas are
+// here: one task at a time makes those that are missing and takes away those that no configuration
+// has any more (partition_follow.cc).
+//
 // What CatalogListener declares runs on the meta group's worker.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +19,7 @@
 #include "model/catalog.h"
 #include "partition/replica.h"
 #include "partition/router.h"
+#include "replication/raft_host.h"
 #include "runtime/gate.h"
 #include "runtime/worker.h"
 #include "storage/store.h"
@@ -26,20 +32,23 @@ struct HostOptions {
   Duration sweep_interval = std::chrono::seconds(1);
 };
 
-// Outcomes of operations that the log still remembers, by group.
-struct RecoveredOutcome {
-  storage::OperationId id;
-  Lsn lsn;
-  std::string result;
-  WallTime time;
-};
+// By group.
 using RecoveredOutcomes = std::map<GroupId, std::vector<RecoveredOutcome>>;
+
+// Members of a placement, as the consensus core knows them.
+replication::Configuration ConfigurationOf(const std::vector<PlacedReplica>& members);
+// How a group begins on each of its founders; `applied`: what a lone node's group has become.
+storage::LogBase FoundingBase(const Placement& placement, Lsn applied);
 
 class PartitionHost final : public CatalogListener {
  public:
   PartitionHost(Catalog& catalog, storage::Store& store, runtime::WorkerPool& workers,
                 const Clock& clock, partition::ReplicaTable& replicas, HostOptions options);
 
+  // From now on placements decide. `replace` asks meta for a new replica in the place of one that
+  // is broken. REQUIRES: before Load.
+  using Replace = std::function<runtime::Task<>(GroupId, ReplicaId)>;
+  void SetCluster(NodeId self, replication::RaftHost* raft, Replace replace);
   // Makes the replicas of what the catalog has. REQUIRES: before the workers start. kCorruption if
   // a container has no database.
   Status Load(RecoveredOutcomes outcomes);
@@ -51,7 +60,8 @@ class PartitionHost final : public CatalogListener {
   void OnChanged(const std::shared_ptr<const Container>& container,
                  const Database& database) override;
   void OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) override;
-  void OnAbandoned(const std::vector<PartitionId>& partitions) override;
+  void OnPlaced(const CatalogView& next, const std::vector<GroupId>& groups) override;
+  void OnUnplaced(const std::vector<GroupId>& groups) override;
 
  private:
   struct Share {
@@ -63,6 +73,28 @@ class PartitionHost final : public CatalogListener {
       const std::shared_ptr<const Container>& container, const Database& database);
   std::shared_ptr<partition::Governor> GovernorOf(const Container& container,
                                                   const Database& database, const Share& share);
+  std::shared_ptr<partition::Replica> MakeReplica(const std::shared_ptr<const Container>& container,
+                                                  const Database& database,
+                                                  const partition::PartitionRange& range,
+                                                  std::shared_ptr<replication::ReplicaSet> set);
+  // partition_follow.cc
+  struct Wanted {
+    std::shared_ptr<const Placement> placement;
+    PlacedReplica placed;
+    std::shared_ptr<const Container> container;
+    std::shared_ptr<const Database> database;
+    partition::PartitionRange range;
+  };
+  std::map<GroupId, Wanted> WantedHere(const CatalogView& view) const;
+  runtime::Task<> Follow(runtime::Gate::Pass pass);
+  runtime::Task<> FollowOnce();
+  runtime::Task<bool> Adopt(GroupId group, const Wanted& wanted);
+  Result<std::vector<storage::LogEntry>> Prepare(GroupId group, const Wanted& wanted, bool* fresh);
+  void StartReplica(GroupId group, const Wanted& wanted, std::vector<storage::LogEntry> heads,
+                    bool fresh);
+  runtime::Task<> Destroy(GroupId group);
+  runtime::Task<> WaitUntilUnused(std::vector<std::weak_ptr<partition::Replica>> leaving);
+
   runtime::Task<> Sweep(runtime::Gate::Pass pass);
   runtime::Task<> SweepReplica(std::shared_ptr<partition::Replica> replica);
   runtime::Task<> Clear(ContainerId container, std::vector<PartitionId> partitions,
@@ -75,6 +107,11 @@ class PartitionHost final : public CatalogListener {
   partition::ReplicaTable& replicas_;
   const HostOptions options_;
   const partition::ReplicaServices services_;
+  NodeId self_;
+  replication::RaftHost* raft_ = nullptr;  // on a cluster
+  Replace replace_;
+  std::atomic<bool> changed_ = true;  // the catalog, since the last look
+  RecoveredOutcomes outcomes_;
   std::map<DatabaseId, std::shared_ptr<partition::Governor>> shared_governors_;
   runtime::Gate gate_;
   std::atomic<bool> stopping_ = false;

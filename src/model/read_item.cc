@@ -89,6 +89,7 @@ bool NamesSystemProperty(std::string_view condition) {
 }
 
 Task<Reply> ReadItem::Run(Replica& replica) {
+  const partition::ReadPrice price = partition::PriceOfLevel(level);
   auto schema = replica.schema();
   const auto& container = static_cast<const Container&>(*schema);
   if (Status reached = CheckSession(replica, session); !reached.ok()) {

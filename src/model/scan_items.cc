@@ -150,6 +150,7 @@ storage::KeySpan LogicalSpan(const Container& container, const ItemAddress& addr
 }  // namespace
 
 Task<Reply> ReadFeed::Run(Replica& replica) {
+  const partition::ReadPrice price = partition::PriceOfLevel(level);
   auto schema = replica.schema();
   const auto& container = static_cast<const Container&>(*schema);
   if (Status reached = CheckSession(replica, session); !reached.ok()) {

@@ -188,6 +188,7 @@ class TestNode {
   TestNode(const TestNode&) = delete;
   ~TestNode() {
     host_->Stop();
+    catalog_->Stop();
     if (peer_server_ != nullptr) {
       peer_client_->Stop();
       peer_server_->Stop();
@@ -340,11 +341,10 @@ class TestNode {
 
  private:
   void Open() {
-    auto log = storage::OpenMemoryEngine(machine_.log, {.spaces = {"log"}});
-    auto state = storage::OpenMemoryEngine(machine_.state,
-                                           {.spaces = {"replica", "items", "index", "catalog"},
-                                            .atomic_flush = true,
-                                            .log_files = false});
+    auto log = storage::OpenMemoryEngine(machine_.log, {.spaces = storage::LogSpaces()});
+    auto state = storage::OpenMemoryEngine(
+        machine_.state,
+        {.spaces = storage::StateSpaces(), .atomic_flush = true, .log_files = false});
     store_ = std::make_unique<storage::Store>(
         std::make_unique<storage::WatchedEngine>(std::move(log), options_.before_log),
         std::make_unique<storage::WatchedEngine>(std::move(state), options_.before_state),
@@ -358,25 +358,36 @@ class TestNode {
     EXPECT_TRUE(recovered_.ok()) << recovered_.ToString();
     workers_ = std::make_unique<runtime::WorkerPool>(2);
     meta_ = std::make_unique<replication::LocalReplicaSet>(GroupId(0), *store_, workers_->at(0));
-    catalog_ = std::make_unique<Catalog>(*meta_, workers_->at(0), *machine_.clock, options_.limits);
-    Status loaded = catalog_->Load(store_->state(), store_->Record(GroupId(0)).time);
+    catalog_ =
+        std::make_unique<Catalog>(*meta_, *workers_, *machine_.clock, random_, options_.limits);
+    Status loaded =
+        catalog_->Load(store_->state(), store_->Record(GroupId(0)).time, outcomes[GroupId(0)]);
     EXPECT_TRUE(loaded.ok()) << loaded.ToString();
     auto find_ring = [this](ContainerId container) { return catalog_->FindRing(container); };
-    router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_);
+    router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_,
+                                                  *machine_.clock);
     host_ = std::make_unique<PartitionHost>(*catalog_, *store_, *workers_, *machine_.clock,
                                             replicas_, options_.host);
     loaded = host_->Load(std::move(outcomes));
     EXPECT_TRUE(loaded.ok()) << loaded.ToString();
-    catalog_->SetListener(host_.get());
+    catalog_->AddListener(host_.get());
   }
   void StartLoopback() {
-    auto handle = [this](std::string message) {
+    net::PeerHandlers handlers;
+    handlers.on_call = [this](NodeId, std::string message) {
       return router_->HandleMessage(std::move(message));
     };
-    peer_server_ = std::make_unique<net::PeerServer>(*workers_, handle);
+    peer_server_ = std::make_unique<net::PeerServer>(*workers_, std::move(handlers));
     EXPECT_TRUE(peer_server_->Start("127.0.0.1", 0).ok());
     peer_client_ = std::make_unique<net::PeerClient>(*workers_, "127.0.0.1", peer_server_->port());
-    router_->SendEverythingTo(peer_client_.get());
+    partition::Remote remote;
+    remote.self = NodeId(1);
+    remote.nodes = [](PartitionId) { return std::vector<NodeId>{NodeId(1)}; };
+    remote.call = [this](NodeId, std::string message) {
+      return peer_client_->Call(std::move(message));
+    };
+    remote.always = true;
+    router_->SetRemote(std::move(remote));
   }
 
   TestMachine machine_;

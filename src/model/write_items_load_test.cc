@@ -204,12 +204,11 @@ TEST_P(SideBySideTest, APageNeverShowsHalfABatch) {
 // back.
 std::vector<WallTime> TimesInTheLog(TestMachine machine, GroupId group) {
   std::vector<WallTime> times;
-  storage::Store store(
-      storage::OpenMemoryEngine(machine.log, {.spaces = {"log"}}),
-      storage::OpenMemoryEngine(machine.state, {.spaces = {"replica", "items", "index", "catalog"},
-                                                .atomic_flush = true,
-                                                .log_files = false}),
-      {});
+  storage::Store store(storage::OpenMemoryEngine(machine.log, {.spaces = storage::LogSpaces()}),
+                       storage::OpenMemoryEngine(machine.state, {.spaces = storage::StateSpaces(),
+                                                                 .atomic_flush = true,
+                                                                 .log_files = false}),
+                       {});
   Status status = store.Recover([&](GroupId of, Lsn, const storage::WriteSetView& set) {
     if (of == group) {
       times.push_back(set.time);

@@ -1,8 +1,8 @@
-// HttpStream: one accepted socket, plain or TLS, with reads and writes that never wait.
+// HttpStream: one connected socket, plain or TLS, with reads and writes that never wait.
 //
 // What cannot go on says what to wait for; Wait() does, through the worker's event loop. A read
 // that emptied the socket is remembered, so that the next one asks for a wait without a system
-// call.
+// call. One task may wait to read while another waits to write.
 //
 // Lives on one worker, not thread-safe; it may be made and destroyed elsewhere.
 #pragma once
@@ -42,6 +42,8 @@ class HttpStream {
   void FinishSending();
   // Ends every step and wait at once; with `discard`, what was not yet sent is thrown away.
   void Abort(bool discard);
+  // Why TLS ended the stream; empty if it did not.
+  std::string failure() const { return tls_ != nullptr ? tls_->failure() : std::string(); }
 
  private:
   Step ReadPlain(char* to, size_t size);

@@ -32,12 +32,34 @@ class PeerTest : public testing::Test {
     }
     pool.Stop();
   }
-  void Serve(PeerHandler handler, uint16_t port = 0) {
-    server.emplace(pool, std::move(handler));
-    ASSERT_TRUE(server->Start("127.0.0.1", port).ok());
-    if (!client) {
-      client.emplace(pool, "127.0.0.1", server->port());
-    }
+  using Handler = std::function<Task<std::string>(std::string)>;
+  static PeerHandlers Handlers(Handler handler) {
+    PeerHandlers handlers;
+    handlers.on_call = [handler = std::move(handler)](NodeId, std::string request) {
+      return handler(std::move(request));
+    };
+    return handlers;
+  }
+  void Serve(Handler handler) { Serve(Handlers(std::move(handler))); }
+  void Serve(PeerHandlers handlers) {
+    server.emplace(pool, std::move(handlers), options);
+    ASSERT_TRUE(server->Start("127.0.0.1", 0).ok());
+    client.emplace(pool, "127.0.0.1", server->port(), options);
+  }
+  // A client that says how the server is.
+  void Watch(NodeId node = NodeId()) {
+    PeerWatch watch{node, [this](PeerEvent event) {
+                      std::lock_guard lock(mutex);
+                      events.push_back(event);
+                    }};
+    client->Stop();
+    client.emplace(pool, "127.0.0.1", server->port(), options, watch);
+  }
+  bool Saw(std::vector<PeerEvent> expected) {
+    return Eventually([&] {
+      std::lock_guard lock(mutex);
+      return events == expected;
+    });
   }
   // Answers after Release().
   Task<std::string> Wait(std::string message) {
@@ -71,6 +93,9 @@ class PeerTest : public testing::Test {
 
   std::mutex mutex;
   std::vector<std::function<void(bool)>> held;
+  std::vector<PeerEvent> events;
+  std::vector<std::string> frames;
+  PeerOptions options;
   runtime::WorkerPool pool{2};
   std::optional<PeerServer> server;
   std::optional<PeerServer> next_server;
@@ -121,35 +146,96 @@ TEST_F(PeerTest, AMessageOverTheLimitIsNotSentAndTheConnectionStays) {
   EXPECT_EQ(*Call("next").get(), "re: next");
 }
 
+// The bytes of a frame; kinds as in peer.h.
+std::string Frame(uint8_t kind, uint64_t id, std::string_view message) {
+  std::string frame;
+  Encoder encoder(frame);
+  encoder.U32(static_cast<uint32_t>(message.size() + 9));
+  encoder.U8(kind);
+  encoder.U64(id);
+  encoder.Raw(message);
+  return frame;
+}
+
+std::string Hello(uint8_t major = kPeerProtocolMajor, uint64_t cluster = 0, uint32_t node = 0) {
+  std::string hello("ORRY");
+  Encoder encoder(hello);
+  encoder.U8(major);
+  encoder.U8(9);
+  encoder.U64(cluster);
+  encoder.U32(node);
+  encoder.Raw("of a later minor version");
+  return Frame(1, 0, hello);
+}
+constexpr size_t kHelloBytes = 13 + 18;
+
 TEST_F(PeerTest, AFrameOverTheLimitOrTooShortClosesTheConnection) {
   Serve(Answer);
-  for (uint32_t size : {uint32_t{kFrameBytesMax + 1}, 0xFFFFFFFFu, 7u, 0u}) {
+  for (uint32_t size : {uint32_t{kFrameBytesMax + 1}, 0xFFFFFFFFu, 8u, 0u}) {
     TestClient raw(server->port());
+    raw.Send(Hello());
+    ASSERT_EQ(raw.ReceiveBytes(kHelloBytes).size(), kHelloBytes);
     std::string head;
-    Encoder encoder(head);
-    encoder.U32(size);
-    encoder.U64(1);
+    Encoder(head).U32(size);
     raw.Send(head);
     EXPECT_TRUE(raw.IsClosed()) << size;
   }
   EXPECT_TRUE(Call("others go on").get());
 }
 
+TEST_F(PeerTest, WhatDoesNotBeginWithAHelloIsClosed) {
+  options.identity->cluster = 7;
+  Serve(Answer);
+  std::string call = Frame(2, 1, "a call");
+  std::string large = Frame(1, 0, std::string(2000, 'x'));
+  std::string no_magic = Frame(1, 0, "ORRX" + std::string(14, '\0'));
+  for (const std::string& bytes :
+       {call, large, no_magic, Frame(1, 0, "ORRY"), std::string("GET / HTTP/1.1\r\n\r\n")}) {
+    TestClient raw(server->port());
+    raw.Send(bytes);
+    while (raw.ReceiveBytes(1).size() == 1) {  // perhaps a refusal
+    }
+  }
+}
+
 TEST_F(PeerTest, AFrameInPiecesIsPutTogether) {
   Serve(Answer);
   TestClient raw(server->port());
-  std::string frame;
-  Encoder encoder(frame);
-  encoder.U32(8 + 2);
-  encoder.U64(77);
-  encoder.Raw("hi");
-  for (char c : frame) {
+  for (char c : Hello() + Frame(2, 77, "hi")) {
     raw.Send(std::string_view(&c, 1));
   }
-  std::string reply = raw.ReceiveBytes(12 + 6);
-  ASSERT_EQ(reply.size(), 18u);
-  EXPECT_EQ(GetU64(reply.data() + 4), 77u);
-  EXPECT_EQ(reply.substr(12), "re: hi");
+  std::string reply = raw.ReceiveBytes(kHelloBytes + 13 + 6).substr(kHelloBytes);
+  EXPECT_EQ(reply, Frame(3, 77, "re: hi"));
+}
+
+TEST_F(PeerTest, ANewerProtocolIsRefusedOnEitherSide) {
+  Serve(Answer);
+  TestClient raw(server->port());
+  raw.Send(Hello(kPeerProtocolMajor + 1));
+  EXPECT_EQ(raw.ReceiveBytes(1000), Frame(5, 0, "protocol 2 is newer than 1"));
+  PeerOptions newer = options;
+  newer.protocol_major = kPeerProtocolMajor + 1;
+  next_server.emplace(pool, Handlers(Answer), newer);
+  ASSERT_TRUE(next_server->Start("127.0.0.1", 0).ok());
+  client->Stop();
+  client.emplace(pool, "127.0.0.1", next_server->port(), options);
+  auto answer = Call("x").get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code(), Code::kUnavailable);
+  EXPECT_NE(answer.error().message().find("newer"), std::string::npos);
+}
+
+TEST_F(PeerTest, AnotherClusterIsRefusedAndAnUnknownOneIsNot) {
+  options.identity->cluster = 7;
+  Serve(Answer);
+  TestClient other(server->port());
+  other.Send(Hello(kPeerProtocolMajor, 8, 1));
+  EXPECT_EQ(other.ReceiveBytes(1000), Frame(5, 0, "clusters differ: 8 and 7"));
+  TestClient unknown(server->port());
+  unknown.Send(Hello(kPeerProtocolMajor, 0, 1));
+  EXPECT_EQ(unknown.ReceiveBytes(kHelloBytes).substr(0, 13),
+            Hello().substr(0, 3) + "\x1b" + Hello().substr(4, 9));
+  EXPECT_TRUE(Call("x").get());
 }
 
 TEST_F(PeerTest, ACallWhoseConnectionBreaksHasAnUnknownOutcome) {
@@ -183,7 +269,7 @@ TEST_F(PeerTest, AfterTheServerComesBackCallsGoThroughAgain) {
   uint16_t port = server->port();
   server->Stop();
   ASSERT_TRUE(Eventually([this] { return !Call("x").get(); }));
-  next_server.emplace(pool, Answer);
+  next_server.emplace(pool, Handlers(Answer));
   Status listens = next_server->Start("127.0.0.1", port);
   ASSERT_TRUE(listens.ok()) << listens.ToString();
   EXPECT_TRUE(Eventually([this] { return Call("x").get().has_value(); }));
@@ -205,10 +291,217 @@ TEST_F(PeerTest, TooManyCallsInFlightAreRefused) {
 
 TEST_F(PeerTest, AServerThatCannotListenSaysSo) {
   Serve(Answer);
-  PeerServer second(pool, Answer);
+  PeerServer second(pool, Handlers(Answer));
   EXPECT_EQ(second.Start("127.0.0.1", server->port()).code(), Code::kUnavailable);
-  PeerServer third(pool, Answer);
+  PeerServer third(pool, Handlers(Answer));
   EXPECT_EQ(third.Start("not an address", 0).code(), Code::kUnavailable);
+}
+
+TEST_F(PeerTest, OneWayFramesKeepTheirOrderBesideCalls) {
+  PeerHandlers handlers = Handlers(Answer);
+  handlers.on_frame = [this](NodeId, std::string frame) {
+    std::lock_guard lock(mutex);
+    frames.push_back(std::move(frame));
+  };
+  Serve(std::move(handlers));
+  constexpr size_t kCount = 2000;
+  auto size = [](size_t i) { return i % 500 == 499 ? size_t{300'000} : i % 50; };
+  pool.at(1).Post([&] {
+    for (size_t i = 0; i < kCount; ++i) {
+      client->Send(std::to_string(i) + std::string(size(i), 'x'));
+    }
+  });
+  EXPECT_TRUE(Call("x", 1).get());
+  // The call was sent after them and handled after them.
+  std::lock_guard lock(mutex);
+  ASSERT_EQ(frames.size(), kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(frames[i], std::to_string(i) + std::string(size(i), 'x')) << i;
+  }
+  EXPECT_EQ(options.counters->frames_dropped, 0u);
+  EXPECT_GE(options.counters->frames_received, kCount);
+}
+
+TEST_F(PeerTest, APeerThatStopsReadingTakesNoMoreThanTheLimit) {
+  options.waiting_bytes_max = 4 << 20;
+  std::promise<void> release;
+  std::shared_future<void> released = release.get_future().share();
+  std::atomic<size_t> received = 0;
+  // A server with a worker of its own, which stands still from the first frame on.
+  runtime::WorkerPool slow_pool(1);
+  slow_pool.Start();
+  PeerHandlers handlers = Handlers(Answer);
+  handlers.on_frame = [&](NodeId, std::string) {
+    released.wait();
+    ++received;
+  };
+  PeerServer slow(slow_pool, handlers, options);
+  ASSERT_TRUE(slow.Start("127.0.0.1", 0).ok());
+  client.emplace(pool, "127.0.0.1", slow.port(), options);
+  ASSERT_TRUE(Call("x").get());
+  constexpr size_t kTurns = 20;
+  constexpr size_t kFramesATurn = 100;
+  std::string frame(100 << 10, 'x');
+  for (size_t turn = 0; turn < kTurns; ++turn) {
+    std::promise<void> sent;
+    pool.at(0).Post([&] {
+      for (size_t i = 0; i < kFramesATurn; ++i) {
+        client->Send(frame);
+      }
+      sent.set_value();
+    });
+    sent.get_future().get();
+  }
+  size_t dropped = options.counters->frames_dropped;
+  EXPECT_GE(dropped, kTurns * kFramesATurn / 2);
+  EXPECT_EQ(Call(std::string(4 << 20, 'x')).get().error().code(), Code::kUnavailable);
+  release.set_value();
+  EXPECT_TRUE(Eventually([&] { return received == kTurns * kFramesATurn - dropped; }));
+  client->Stop();
+  slow.Stop();
+  slow_pool.Stop();
+}
+
+TEST_F(PeerTest, CallsBeyondTheBytesThatMayWaitAreRefused) {
+  options.waiting_bytes_max = 1 << 20;
+  Serve(Answer);
+  std::vector<std::future<Result<std::string>>> calls;
+  for (size_t i = 0; i < 50; ++i) {
+    calls.push_back(Call(std::string(900'000, 'x')));
+  }
+  size_t refused = 0;
+  for (auto& call : calls) {
+    auto answer = call.get();
+    if (!answer) {
+      EXPECT_EQ(answer.error().code(), Code::kUnavailable);
+      ++refused;
+    }
+  }
+  EXPECT_LT(refused, calls.size());
+  EXPECT_TRUE(Call("next").get());
+}
+
+TEST_F(PeerTest, ACallerThatLeavesItsAnswersIsCutOff) {
+  options.answer_bytes_max = 1 << 20;
+  Serve([](std::string) -> Task<std::string> { co_return std::string(1 << 20, 'x'); });
+  TestClient raw(server->port());
+  raw.Send(Hello());
+  std::string calls;
+  for (uint64_t id = 1; id <= 64; ++id) {
+    calls += Frame(2, id, "x");
+  }
+  raw.Send(calls);
+  EXPECT_TRUE(Call("other callers get theirs").get());
+  size_t read = 0;
+  for (size_t got = 1; got > 0; read += got) {
+    got = raw.ReceiveBytes(1 << 16).size();
+  }
+  EXPECT_LT(read, size_t{64} << 20);
+}
+
+TEST_F(PeerTest, ACallHasATimeLimit) {
+  options.call_timeout = std::chrono::milliseconds(20);
+  Serve([this](std::string message) { return Wait(std::move(message)); });
+  auto answer = Call("x").get();
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().code(), Code::kUnknownOutcome);
+  auto second = Call("y").get();
+  EXPECT_EQ(second.error().code(), Code::kUnknownOutcome);
+  ASSERT_TRUE(Eventually([this] { return waiting() == 2; }));
+  Release();  // late answers disturb nobody
+  EXPECT_EQ(Call("z").get().error().code(), Code::kUnknownOutcome);
+}
+
+TEST_F(PeerTest, AHandlerThatThrowsFailsOnlyItsCall) {
+  Serve([](std::string message) -> Task<std::string> {
+    if (message == "bad") {
+      throw std::runtime_error("on purpose");
+    }
+    co_return message;
+  });
+  EXPECT_EQ(Call("bad").get().error().code(), Code::kUnknownOutcome);
+  EXPECT_EQ(*Call("good").get(), "good");
+}
+
+TEST_F(PeerTest, AnAnswerThatIsTooLargeFailsOnlyItsCall) {
+  Serve([](std::string message) -> Task<std::string> {
+    co_return message == "large" ? std::string(kFrameBytesMax, 'x') : message;
+  });
+  EXPECT_EQ(Call("large").get().error().code(), Code::kUnknownOutcome);
+  EXPECT_EQ(*Call("small").get(), "small");
+}
+
+TEST_F(PeerTest, TheEndOfTheServerIsNoticedWithoutTraffic) {
+  Serve(Answer);
+  Watch();
+  ASSERT_TRUE(Saw({PeerEvent::kUp}));
+  uint16_t port = server->port();
+  server->Stop();
+  ASSERT_TRUE(Saw({PeerEvent::kUp, PeerEvent::kRefused}));
+  next_server.emplace(pool, Handlers(Answer), options);
+  Status listens = next_server->Start("127.0.0.1", port);
+  ASSERT_TRUE(listens.ok()) << listens.ToString();
+  EXPECT_TRUE(Saw({PeerEvent::kUp, PeerEvent::kRefused, PeerEvent::kUp}));
+}
+
+TEST_F(PeerTest, AnotherNodeThanTheOneThatIsCalledIsRefused) {
+  options.identity->node = 5;
+  Serve(Answer);
+  Watch(NodeId(6));
+  EXPECT_TRUE(Saw({PeerEvent::kBroken}));
+  auto answer = Call("x", 1).get();
+  ASSERT_FALSE(answer);
+  EXPECT_NE(answer.error().message().find("node 5 answers in place of node 6"), std::string::npos)
+      << answer.error().message();
+}
+
+TEST_F(PeerTest, HandlersLearnWhoCalls) {
+  options.identity->node = 5;
+  PeerHandlers handlers;
+  handlers.on_call = [](NodeId from, std::string) -> Task<std::string> {
+    co_return from.ToString();
+  };
+  Serve(std::move(handlers));
+  EXPECT_EQ(*Call("x").get(), "5");
+  PeerOptions nobody = options;
+  nobody.identity = std::make_shared<PeerIdentity>();
+  client->Stop();
+  client.emplace(pool, "127.0.0.1", server->port(), nobody);
+  EXPECT_EQ(*Call("x").get(), "0");
+}
+
+TEST_F(PeerTest, AServerThatSaysNothingIsGivenUp) {
+  options.connect_timeout = std::chrono::milliseconds(50);
+  Serve(Answer);
+  runtime::WorkerPool silent(1);  // never started: it accepts nothing
+  PeerServer mute(silent, Handlers(Answer), options);
+  ASSERT_TRUE(mute.Start("127.0.0.1", 0).ok());
+  client->Stop();
+  client.emplace(pool, "127.0.0.1", mute.port(), options);
+  EXPECT_EQ(Call("x").get().error().code(), Code::kUnavailable);
+  TestClient raw(server->port());  // says no hello
+  EXPECT_TRUE(raw.IsClosed());
+  client->Stop();
+}
+
+TEST_F(PeerTest, NamesAreLookedUp) {
+  Serve(Answer);
+  client->Stop();
+  client.emplace(pool, "localhost", server->port(), options);
+  EXPECT_EQ(*Call("x").get(), "re: x");
+  client->Stop();
+  client.emplace(pool, "no-such-host.invalid", server->port(), options);
+  EXPECT_EQ(Call("x").get().error().code(), Code::kUnavailable);
+}
+
+TEST(HostPortTest, HostsAndPortsAreTakenApart) {
+  EXPECT_EQ(*ParseHostPort("db-1.example.org:80"), (HostPort{"db-1.example.org", 80}));
+  EXPECT_EQ(*ParseHostPort("10.0.0.1:65535"), (HostPort{"10.0.0.1", 65535}));
+  EXPECT_EQ(*ParseHostPort("[::1]:7000"), (HostPort{"::1", 7000}));
+  for (const char* bad : {"", ":", "host", "host:", ":80", "host:0", "host:65536", "host:8x",
+                          "::1:80", "[]:80", "host:-1", "host: 80"}) {
+    EXPECT_EQ(ParseHostPort(bad).error().code(), Code::kInvalidArgument) << bad;
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 #include <sys/socket.h>
 
 #include "base/check.h"
@@ -73,23 +74,29 @@ std::string LastError() {
 
 }  // namespace
 
-Result<std::shared_ptr<const TlsContext>> TlsContext::Load(const std::string& certificate_file,
-                                                           const std::string& key_file) {
+Result<std::shared_ptr<const TlsContext>> TlsContext::Make(TlsRole role) {
   ERR_clear_error();
-  SSL_CTX* raw = SSL_CTX_new(TLS_server_method());
+  SSL_CTX* raw = SSL_CTX_new(role == TlsRole::kServer ? TLS_server_method() : TLS_client_method());
   if (raw == nullptr) {
     return Error(Code::kInternal, "cannot make a TLS context: " + LastError());
   }
-  auto context = std::make_shared<const TlsContext>(raw);
+  auto context = std::make_shared<const TlsContext>(raw, role);
   SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
   SSL_CTX_set_options(
       raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_IGNORE_UNEXPECTED_EOF);
   SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                             SSL_MODE_RELEASE_BUFFERS);
   SSL_CTX_set_read_ahead(raw, 1);  // one recv for a record's head and body
-  SSL_CTX_set_alpn_select_cb(raw, ChooseProtocol, nullptr);
   // Sessions are resumed by tickets alone: no cache to bound.
   SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
+  return context;
+}
+
+Result<std::shared_ptr<const TlsContext>> TlsContext::Load(const std::string& certificate_file,
+                                                           const std::string& key_file) {
+  ORRERY_TRY(std::shared_ptr<const TlsContext> context, Make(TlsRole::kServer));
+  SSL_CTX* raw = context->get();
+  SSL_CTX_set_alpn_select_cb(raw, ChooseProtocol, nullptr);
   if (SSL_CTX_use_certificate_chain_file(raw, certificate_file.c_str()) != 1) {
     return Error(Code::kUnavailable,
                  "cannot use certificate " + certificate_file + ": " + LastError());
@@ -109,7 +116,11 @@ TlsSession::TlsSession(const TlsContext& context, int socket) : session_(SSL_new
   BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(socket)));
   BIO_set_init(bio, 1);
   SSL_set_bio(session_, bio, bio);
-  SSL_set_accept_state(session_);
+  if (context.role() == TlsRole::kServer) {
+    SSL_set_accept_state(session_);
+  } else {
+    SSL_set_connect_state(session_);
+  }
 }
 
 TlsSession::~TlsSession() { SSL_free(session_); }
@@ -143,6 +154,15 @@ void TlsSession::Shutdown() {
   }
 }
 
+std::string TlsSession::failure() const {
+  long verified = SSL_get_verify_result(session_);
+  if (verified != X509_V_OK) {
+    return X509_verify_cert_error_string(verified);
+  }
+  const char* reason = error_ != 0 ? ERR_reason_error_string(error_) : nullptr;
+  return reason != nullptr ? reason : "";
+}
+
 Step TlsSession::StepOf(int result) {
   if (result == 1) {
     return {};
@@ -153,6 +173,7 @@ Step TlsSession::StepOf(int result) {
     case SSL_ERROR_ZERO_RETURN: return {0, Next::kClosed};
     default:
       broken_ = true;
+      error_ = ERR_peek_error();
       ERR_clear_error();
       return {0, Next::kClosed};
   }

@@ -1,4 +1,4 @@
-// TlsContext: a certificate with its key, and what we accept of clients. TlsSession: one
+// TlsContext: a certificate with its key, and what we accept of the other side. TlsSession: one
 // connection's TLS.
 //
 // A session never waits: each step says how far it came, or which readiness of the socket to wait
@@ -29,18 +29,25 @@ struct Step {
   Next next = Next::kGoOn;
 };
 
+enum class TlsRole : uint8_t { kServer, kClient };
+
 class TlsContext {
  public:
+  // Of an HTTP server.
   static Result<std::shared_ptr<const TlsContext>> Load(const std::string& certificate_file,
                                                         const std::string& key_file);
-  explicit TlsContext(ssl_ctx_st* context) : context_(context) {}
+  // With what all contexts here have in common, and no certificate yet.
+  static Result<std::shared_ptr<const TlsContext>> Make(TlsRole role);
+  TlsContext(ssl_ctx_st* context, TlsRole role) : context_(context), role_(role) {}
   ~TlsContext();
   TlsContext(const TlsContext&) = delete;
 
   ssl_ctx_st* get() const { return context_; }
+  TlsRole role() const { return role_; }
 
  private:
   ssl_ctx_st* const context_;
+  const TlsRole role_;
 };
 
 class TlsSession {
@@ -57,11 +64,14 @@ class TlsSession {
   bool HoldsInput() const;
   // Says goodbye, if the socket takes it at once.
   void Shutdown();
+  // Why a step ended with kClosed; empty if the other side just went.
+  std::string failure() const;
 
  private:
   Step StepOf(int result);
   ssl_st* session_;
   bool broken_ = false;
+  unsigned long error_ = 0;
 };
 
 }  // namespace orrery::net

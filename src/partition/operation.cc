@@ -13,6 +13,7 @@ void Reply::Encode(Encoder& encoder) const {
   encoder.U64(static_cast<uint64_t>(charge.hundredths()));
   encoder.Varint(lsn.value());
   encoder.Varint(partition.value());
+  encoder.Varint(leader.value());
   encoder.Bytes(body);
 }
 
@@ -24,6 +25,7 @@ Reply Reply::Decode(Decoder& decoder) {
   reply.charge = RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64()));
   reply.lsn = Lsn(decoder.Varint());
   reply.partition = PartitionId(decoder.Varint());
+  reply.leader = NodeId(static_cast<uint32_t>(decoder.Varint()));
   reply.body = decoder.Bytes();
   if (!decoder.ok() || code > static_cast<uint8_t>(Code::kInternal)) {
     reply.status = Status(Code::kUnknownOutcome, "the reply of the partition is malformed");
@@ -45,6 +47,7 @@ std::string OperationRegistry::EncodeMessage(const Operation& operation) {
   encoder.Varint(target.schema_version);
   encoder.U64(operation.id.high);
   encoder.U64(operation.id.low);
+  encoder.U8(static_cast<uint8_t>(operation.level));
   encoder.U8(static_cast<uint8_t>(operation.kind()));
   operation.Encode(encoder);
   return bytes;
@@ -59,9 +62,11 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
   target.generation = decoder.Varint();
   target.schema_version = decoder.Varint();
   storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
+  auto level = static_cast<ReadLevel>(decoder.U8());
   auto kind = static_cast<OperationKind>(decoder.U8());
   auto found = decoders_.find(kind);
-  if (!decoder.ok() || version != kMessageVersion || found == decoders_.end()) {
+  if (!decoder.ok() || version != kMessageVersion || level > ReadLevel::kEventual ||
+      found == decoders_.end()) {
     return Error(Code::kInvalidArgument,
                  "operation message is malformed or newer than this program");
   }
@@ -71,6 +76,7 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
   }
   operation->id = id;
   operation->target = target;
+  operation->level = level;
   return operation;
 }
 

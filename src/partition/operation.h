@@ -41,6 +41,7 @@ struct Reply {
   RequestUnits charge;
   Lsn lsn;                // what the partition has applied, for the session token
   PartitionId partition;  // who answered
+  NodeId leader;          // with kNotLeader: who may lead; 0: not known
   std::string body;       // each operation's own form
 
   void Encode(Encoder& encoder) const;
@@ -67,6 +68,10 @@ class Operation {
   virtual RequestUnits least_price() const = 0;
   virtual runtime::Task<Reply> Run(Replica& replica) = 0;
 
+  // Of a read: what the client has seen.
+  virtual Lsn session_token() const { return Lsn(); }
+
+  ReadLevel level = ReadLevel::kSession;
   // The same for every try of the operation.
   storage::OperationId id;
   // Where this try goes; set by whoever executes it.
@@ -78,7 +83,7 @@ class OperationRegistry {
   using Decode = std::function<Result<std::unique_ptr<Operation>>(Decoder&)>;
   void Register(OperationKind kind, Decode decode) { decoders_[kind] = std::move(decode); }
 
-  // message = version u8, target, id, kind u8, body.
+  // message = version u8, target, id, level u8, kind u8, body.
   static std::string EncodeMessage(const Operation& operation);
   // With its target and id. kInvalidArgument for anything malformed.
   Result<std::unique_ptr<Operation>> DecodeMessage(std::string_view bytes) const;

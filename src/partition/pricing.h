@@ -46,6 +46,12 @@ class RequestUnits {
 
 // Strong and bounded staleness read two replicas.
 enum class ReadPrice : uint8_t { kOneReplica, kTwoReplicas };
+// How new what is read must be. Strong and bounded reads go to the leader, the others to any
+// replica that has what the client has seen.
+enum class ReadLevel : uint8_t { kStrong, kBounded, kSession, kPrefix, kEventual };
+inline ReadPrice PriceOfLevel(ReadLevel level) {
+  return level <= ReadLevel::kBounded ? ReadPrice::kTwoReplicas : ReadPrice::kOneReplica;
+}
 
 RequestUnits PriceOfRead(size_t item_bytes, ReadPrice price = ReadPrice::kOneReplica);
 // A read that found nothing, or whose copy was current (304).

@@ -5,14 +5,30 @@ namespace orrery::partition {
 namespace {
 
 // How long, and how many, outcomes of operations are remembered for a repetition.
-constexpr size_t kOutcomesMax = 128;
-constexpr Duration kOutcomeAge = std::chrono::seconds(60);
+constexpr size_t kOutcomesMax = 50'000;
+constexpr Duration kOutcomeAge = std::chrono::seconds(30);
+constexpr uint8_t kOutcomesVersion = 1;
+// How long a replica waits for what the client has seen, before the leader is asked.
+constexpr Duration kSessionWait = std::chrono::milliseconds(20);
+
+// A refusal that says something about the data: as binding as a Strong read.
+bool DependsOnData(Code code) {
+  switch (code) {
+    case Code::kNotFound:
+    case Code::kAlreadyExists:
+    case Code::kUniqueViolated:
+    case Code::kPreconditionFailed:
+    case Code::kConditionFalse:
+    case Code::kQuotaExceeded: return true;
+    default: return false;
+  }
+}
 
 }  // namespace
 
 Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
                  std::shared_ptr<Governor> governor, bool governed, runtime::Worker& worker,
-                 std::unique_ptr<replication::ReplicaSet> set, const ReplicaServices& services)
+                 std::shared_ptr<replication::ReplicaSet> set, const ReplicaServices& services)
     : container_(container),
       range_(std::move(range)),
       services_(services),
@@ -21,7 +37,9 @@ Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<co
       governor_(std::move(governor)),
       governed_(governed),
       schema_(std::move(schema)),
-      schema_version_(schema_->version) {}
+      schema_version_(schema_->version) {
+  set_->SetListener(this);
+}
 
 Status Replica::CheckTarget(const Operation& operation) const {
   const Target& target = operation.target;
@@ -42,6 +60,11 @@ runtime::Task<Reply> Replica::Execute(Operation& operation) {
   if (Status fit = CheckTarget(operation); !fit.ok()) {
     co_return MakeReply(std::move(fit), RequestUnits());
   }
+  if (set_->replicated() && !operation.writes()) {
+    if (Status ready = co_await PrepareRead(operation); !ready.ok()) {
+      co_return MakeReply(std::move(ready), RequestUnits());
+    }
+  }
   RequestUnits least = operation.least_price();
   requests_.fetch_add(1, std::memory_order_relaxed);
   if (least > RequestUnits() && governed_.load(std::memory_order_relaxed)) {
@@ -59,8 +82,27 @@ runtime::Task<Reply> Replica::Execute(Operation& operation) {
   co_return co_await runtime::OnWorker(worker_, run);
 }
 
+runtime::Task<Status> Replica::PrepareRead(const Operation& operation) {
+  if (operation.level == ReadLevel::kStrong) {
+    co_return co_await set_->ReadBarrier();
+  }
+  if (set_->leads()) {
+    co_return Status::Ok();
+  }
+  if (operation.level == ReadLevel::kBounded ||
+      !(co_await set_->WaitApplied(operation.session_token(), kSessionWait)).ok()) {
+    co_return Status(Code::kNotLeader, "only the leader is sure to be new enough");
+  }
+  co_return Status::Ok();
+}
+
 runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits least) {
   Reply reply = co_await operation.Run(*this);
+  if (set_->replicated() && operation.writes() && DependsOnData(reply.status.code())) {
+    if (Status sure = co_await set_->ReadBarrier(); !sure.ok()) {
+      reply.status = std::move(sure);
+    }
+  }
   charge_hundredths_.fetch_add(static_cast<uint64_t>(reply.charge.hundredths()),
                                std::memory_order_relaxed);
   // What the system does by itself is on nobody's account.
@@ -103,7 +145,9 @@ void Replica::Remember(const storage::OperationId& id, Lsn lsn, std::string_view
   if (id == storage::OperationId()) {
     return;
   }
-  outcomes_[id] = {lsn, std::string(result)};
+  if (!outcomes_.insert_or_assign(id, Outcome{lsn, std::string(result)}).second) {
+    return;
+  }
   outcome_order_.emplace_back(time, id);
   while (outcome_order_.size() > kOutcomesMax ||
          outcome_order_.front().first.micros + kOutcomeAge.count() < time.micros) {
@@ -122,16 +166,56 @@ runtime::Task<Result<Replica::Turn>> Replica::Acquire(const Operation& operation
 }
 
 runtime::Task<Result<Lsn>> Replica::Commit(storage::WriteSet set, const Turn& turn) {
-  storage::OperationId id = set.id;
-  WallTime time = set.time;
-  std::string result = set.result;
-  ORRERY_CO_TRY(Lsn lsn, co_await set_->Commit(std::move(set), turn.term));
-  Remember(id, lsn, result, time);
-  co_return lsn;
+  return set_->Commit(std::move(set), turn.term);
+}
+
+void Replica::OnApplied(Lsn lsn, const storage::WriteSetView& set) {
+  Remember(set.id, lsn, set.result, set.time);
+}
+
+void Replica::OnReplaced() { DecodeOutcomes(set_->extra()); }
+
+std::string Replica::EncodeOutcomes() const {
+  std::string bytes;
+  Encoder encoder(bytes);
+  encoder.U8(kOutcomesVersion);
+  encoder.U64(static_cast<uint64_t>(last_time_.micros));
+  for (const auto& [time, id] : outcome_order_) {
+    const Outcome& outcome = outcomes_.at(id);
+    encoder.U64(id.high);
+    encoder.U64(id.low);
+    encoder.U64(outcome.lsn.value());
+    encoder.U64(static_cast<uint64_t>(time.micros));
+    encoder.Bytes(outcome.result);
+  }
+  return bytes;
+}
+
+bool Replica::DecodeOutcomes(std::string_view bytes) {
+  Decoder decoder(bytes);
+  if (decoder.U8() != kOutcomesVersion) {
+    return false;
+  }
+  last_time_ = std::max(last_time_, WallTime{static_cast<int64_t>(decoder.U64())});
+  while (decoder.ok() && decoder.left() > 0) {
+    storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
+    Lsn lsn(decoder.U64());
+    WallTime time{static_cast<int64_t>(decoder.U64())};
+    std::string_view result = decoder.Bytes();
+    if (decoder.ok()) {
+      Remember(id, lsn, result, time);
+    }
+  }
+  return decoder.ok();
 }
 
 Reply Replica::MakeReply(Status status, RequestUnits charge) const {
-  return {.status = std::move(status), .charge = charge, .lsn = applied(), .partition = range_.id};
+  Reply reply{
+      .status = std::move(status), .charge = charge, .lsn = applied(), .partition = range_.id};
+  if (reply.status.code() == Code::kNotLeader) {
+    reply.leader = set_->leader_node();
+  }
+  return reply;
 }
 
 ReplicaStats Replica::stats() const {

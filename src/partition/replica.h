@@ -39,14 +39,20 @@ struct ReplicaStats {
   uint64_t charge_hundredths = 0;
 };
 
-class Replica {
+class Replica final : public replication::ApplyListener {
  public:
   Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
           std::shared_ptr<Governor> governor, bool governed, runtime::Worker& worker,
-          std::unique_ptr<replication::ReplicaSet> set, const ReplicaServices& services);
+          std::shared_ptr<replication::ReplicaSet> set, const ReplicaServices& services);
 
   // REQUIRES: operation.target is set.
   runtime::Task<Reply> Execute(Operation& operation);
+  // Whether it is worth a try here. Reads that any replica may answer go to the leader all the same
+  // while there is a budget, because only the leader keeps it.
+  bool MayServe(const Operation& operation) const {
+    return set_->leads() || (!operation.writes() && operation.level >= ReadLevel::kSession &&
+                             !governed_.load(std::memory_order_relaxed));
+  }
 
   // For operations ------------------------------------------------------------------------------
 
@@ -77,6 +83,14 @@ class Replica {
   runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, const Turn& turn);
   // Brings back what Recall knew before a restart.
   void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time);
+  // The outcomes in the form in which a snapshot carries them.
+  std::string EncodeOutcomes() const;
+  // False if they are malformed.
+  bool DecodeOutcomes(std::string_view bytes);
+
+  // replication::ApplyListener
+  void OnApplied(Lsn lsn, const storage::WriteSetView& set) override;
+  void OnReplaced() override;
 
   // Reply with what every reply of this partition carries.
   Reply MakeReply(Status status, RequestUnits charge) const;
@@ -103,13 +117,15 @@ class Replica {
 
  private:
   Status CheckTarget(const Operation& operation) const;
+  // Whether what is here is new enough for the read; waits a little for it.
+  runtime::Task<Status> PrepareRead(const Operation& operation);
   runtime::Task<Reply> RunAdmitted(Operation& operation, RequestUnits least);
 
   const ContainerId container_;
   const PartitionRange range_;
   const ReplicaServices& services_;
   runtime::Worker& worker_;
-  const std::unique_ptr<replication::ReplicaSet> set_;
+  const std::shared_ptr<replication::ReplicaSet> set_;
   // Of this partition alone, or shared by all of a database.
   const std::shared_ptr<Governor> governor_;
   std::atomic<bool> governed_;

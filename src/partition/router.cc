@@ -3,8 +3,15 @@
 namespace orrery::partition {
 
 namespace {
+
 constexpr int kTriesMax = 10;
-}
+constexpr Duration kFollowTime = std::chrono::seconds(10);
+constexpr size_t kLeadersMax = 1'000'000;
+
+// Another replica, or the same one later, may know better.
+bool TryElsewhere(Code code) { return code == Code::kNotLeader || code == Code::kUnknownOutcome; }
+
+}  // namespace
 
 // Each thread keeps the map it saw last, so that a look-up takes no lock while nothing changes.
 std::shared_ptr<const ReplicaTable::Map> ReplicaTable::Current() const {
@@ -61,8 +68,12 @@ std::vector<std::shared_ptr<Replica>> ReplicaTable::All() const {
 }
 
 Router::Router(ReplicaTable& replicas, const OperationRegistry& registry, FindRing find_ring,
-               Random& random)
-    : replicas_(replicas), registry_(registry), find_ring_(std::move(find_ring)), random_(random) {}
+               Random& random, const Clock& clock)
+    : replicas_(replicas),
+      registry_(registry),
+      find_ring_(std::move(find_ring)),
+      random_(random),
+      clock_(clock) {}
 
 runtime::Task<Reply> Router::Execute(Ring ring, std::string_view epk, Operation& operation) {
   for (int tries = 1;; ++tries) {
@@ -91,20 +102,95 @@ runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& r
                       .partition = range.id,
                       .generation = range.generation,
                       .schema_version = ring.schema_version};
-  if (peer_ != nullptr) {
-    co_return co_await Send(operation);
+  if (remote_ && remote_->always) {
+    co_return co_await Send(remote_->self, operation);
   }
+  bool unknown = false;
   std::shared_ptr<Replica> replica = replicas_.Find(range.id);
-  if (replica == nullptr) {
+  if (replica != nullptr && (!remote_ || replica->MayServe(operation))) {
+    Reply reply = co_await replica->Execute(operation);
+    if (!remote_ || !TryElsewhere(reply.status.code())) {
+      co_return reply;
+    }
+    unknown = operation.writes() && reply.status.code() == Code::kUnknownOutcome;
+  }
+  if (!remote_) {
     co_return Reply{.status = Status(Code::kMoved, "the partition is not here")};
   }
-  co_return co_await replica->Execute(operation);
+  replica.reset();
+  co_return co_await FollowLeader(operation, unknown);
 }
 
-runtime::Task<Reply> Router::Send(Operation& operation) {
-  Result<std::string> answer = co_await peer_->Call(OperationRegistry::EncodeMessage(operation));
+// Until somebody answers for the partition, or the time is up. `unknown`: an earlier try may have
+// been done, so an answer that says nothing about it does not count.
+runtime::Task<Reply> Router::FollowLeader(Operation& operation, bool unknown) {
+  const PartitionId partition = operation.target.partition;
+  const Instant until = clock_.Now() + kFollowTime;
+  NodeId hint = KnownLeader(partition);
+  for (int tries = 0;; ++tries) {
+    std::vector<NodeId> nodes = remote_->nodes(partition);
+    if (nodes.empty()) {
+      co_return Reply{.status = Status(Code::kMoved, "the partition has no replicas")};
+    }
+    NodeId node = hint != NodeId() ? hint : nodes[static_cast<size_t>(tries) % nodes.size()];
+    hint = NodeId();
+    Reply reply;
+    if (node == remote_->self) {
+      if (auto replica = replicas_.Find(partition)) {
+        reply = co_await replica->Execute(operation);
+      } else {
+        reply.status = Status(Code::kNotLeader, "the partition is not here");
+      }
+    } else {
+      reply = co_await Send(node, operation);
+    }
+    Code code = reply.status.code();
+    unknown = unknown || (code == Code::kUnknownOutcome && operation.writes());
+    bool says_nothing = unknown && (code == Code::kThrottled || code == Code::kUnavailable);
+    if (!TryElsewhere(code) && !says_nothing) {
+      LearnLeader(partition, node);
+      co_return reply;
+    }
+    hint = reply.leader;
+    if (clock_.Now() >= until) {
+      co_return Reply{
+          .status = unknown ? Status(Code::kUnknownOutcome,
+                                     "the write may or may not have happened: the "
+                                     "partition's leader was lost meanwhile")
+                            : Status(Code::kUnavailable, "no replica of the partition leads now")};
+    }
+    if (hint == NodeId()) {
+      // 1 ms, 2 ms ... 64 ms.
+      co_await runtime::Sleep(std::chrono::milliseconds(1 << std::min(tries, 6)));
+    } else if (tries > 2) {
+      co_await runtime::Sleep(std::chrono::milliseconds(2));
+    }
+  }
+}
+
+NodeId Router::KnownLeader(PartitionId partition) const {
+  std::lock_guard lock(leaders_mutex_);
+  auto found = leaders_.find(partition);
+  return found == leaders_.end() ? NodeId() : found->second;
+}
+
+void Router::LearnLeader(PartitionId partition, NodeId node) {
+  std::lock_guard lock(leaders_mutex_);
+  if (leaders_.size() >= kLeadersMax) {
+    leaders_.clear();
+  }
+  leaders_[partition] = node;
+}
+
+runtime::Task<Reply> Router::Send(NodeId node, const Operation& operation) {
+  Result<std::string> answer =
+      co_await remote_->call(node, OperationRegistry::EncodeMessage(operation));
   if (!answer) {
-    co_return Reply{.status = answer.error()};
+    // Not sent: another try does no harm.
+    bool sent = answer.error().code() == Code::kUnknownOutcome;
+    co_return Reply{.status = sent || remote_->always
+                                  ? answer.error()
+                                  : Status(Code::kNotLeader, answer.error().message())};
   }
   Decoder decoder(*answer);
   co_return Reply::Decode(decoder);
@@ -118,7 +204,8 @@ runtime::Task<std::string> Router::HandleMessage(std::string message) {
   } else if (std::shared_ptr<Replica> replica = replicas_.Find((*decoded)->target.partition)) {
     reply = co_await replica->Execute(**decoded);
   } else {
-    reply.status = Status(Code::kMoved, "the partition is not here");
+    reply.status = Status(remote_ && !remote_->always ? Code::kNotLeader : Code::kMoved,
+                          "the partition is not here");
   }
   std::string bytes;
   Encoder encoder(bytes);

@@ -1,21 +1,23 @@
 // Router: finds the partition of an operation and has it run there.
 //
 // It does not care where a partition lives: here the operation object is handed over as it is,
-// elsewhere it is encoded, sent, decoded and run by the same code. After SendEverythingTo (a test
-// setting) even local operations take the long way. When the map was old (kMoved, kSchemaChanged)
-// it looks again and repeats, under the same operation id, a bounded number of times.
+// elsewhere it is encoded, sent, decoded and run by the same code. When the map was old (kMoved,
+// kSchemaChanged) it looks again and repeats. On a cluster it follows the leader: what was refused
+// by a replica that does not lead, or got lost on the way, is tried again under the same operation
+// id, so a write gets its first outcome; what cannot be known in the end is reported as unknown.
 //
 // Thread-safe.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
-#include "net/peer.h"
 #include "partition/operation.h"
 #include "partition/partition_map.h"
 #include "partition/replica.h"
@@ -52,10 +54,22 @@ struct Ring {
 // Where the newest ring of a container comes from; null map if the container is gone. Thread-safe.
 using FindRing = std::function<Ring(ContainerId)>;
 
+// How other nodes are reached. Thread-safe.
+struct Remote {
+  NodeId self;
+  // Those that should have a replica of the partition.
+  std::function<std::vector<NodeId>(PartitionId)> nodes;
+  // kUnavailable: it was not sent. kUnknownOutcome: it may have been handled.
+  std::function<runtime::Task<Result<std::string>>(NodeId, std::string)> call;
+  bool always = false;  // even what is here goes through `call`; for tests
+};
+
 class Router {
  public:
   Router(ReplicaTable& replicas, const OperationRegistry& registry, FindRing find_ring,
-         Random& random);
+         Random& random, const Clock& clock);
+  // REQUIRES: before the first operation.
+  void SetRemote(Remote remote) { remote_ = std::move(remote); }
 
   // To the partition that holds this place of the ring.
   runtime::Task<Reply> Execute(Ring ring, std::string_view epk, Operation& operation);
@@ -65,17 +79,22 @@ class Router {
 
   // What a node does with the message of another.
   runtime::Task<std::string> HandleMessage(std::string message);
-  // From now on every operation goes through the encoder and this connection.
-  void SendEverythingTo(net::PeerClient* client) { peer_ = client; }
 
  private:
-  runtime::Task<Reply> Send(Operation& operation);
+  runtime::Task<Reply> Send(NodeId node, const Operation& operation);
+  runtime::Task<Reply> FollowLeader(Operation& operation, bool unknown);
+  NodeId KnownLeader(PartitionId partition) const;
+  void LearnLeader(PartitionId partition, NodeId node);
 
   ReplicaTable& replicas_;
   const OperationRegistry& registry_;
   const FindRing find_ring_;
   Random& random_;
-  net::PeerClient* peer_ = nullptr;
+  const Clock& clock_;
+  std::optional<Remote> remote_;
+
+  mutable std::mutex leaders_mutex_;
+  std::unordered_map<PartitionId, NodeId> leaders_;  // where the last answer came from
 };
 
 }  // namespace orrery::partition

@@ -11,10 +11,9 @@ namespace {
 
 using storage::Space;
 
-storage::EngineOptions LogOptions() { return {.spaces = {"log"}}; }
+storage::EngineOptions LogOptions() { return {.spaces = storage::LogSpaces()}; }
 storage::EngineOptions StateOptions() {
-  return {
-      .spaces = {"replica", "items", "index", "catalog"}, .atomic_flush = true, .log_files = false};
+  return {.spaces = storage::StateSpaces(), .atomic_flush = true, .log_files = false};
 }
 
 // A node on memory disks, which a power cut can befall.
@@ -63,6 +62,41 @@ TEST(LocalReplicaSetTest, ACommittedSetIsAppliedWithItsLsnAndCounted) {
   EXPECT_EQ(storage::DecodeItem(value)->header.lsn, Lsn(2));
   EXPECT_EQ(set.applied(), Lsn(2));
   EXPECT_EQ(set.totals(), (storage::Totals{6, 2}));
+}
+
+TEST(LocalReplicaSetTest, TheListenerIsToldInOrderBeforeCommitReturns) {
+  struct Listener final : ApplyListener {
+    void OnApplied(Lsn lsn, const storage::WriteSetView& set) override {
+      told.push_back(lsn.value());
+      results.emplace_back(set.result);
+    }
+    std::vector<uint64_t> told;
+    std::vector<std::string> results;
+  };
+  Node node(storage::MakeMemoryDisk(), storage::MakeMemoryDisk());
+  LocalReplicaSet set(GroupId(7), node.store, node.pool.at(0));
+  Listener listener;
+  set.SetListener(&listener);
+  std::promise<size_t> done;
+  constexpr size_t kWrites = 50;
+  auto left = std::make_shared<size_t>(kWrites);
+  auto task = [](LocalReplicaSet& set, Listener& listener, size_t number,
+                 std::shared_ptr<size_t> left, std::promise<size_t>& done) -> runtime::Task<> {
+    storage::WriteSet write = PutOne("k", "v");
+    write.result = std::to_string(number);
+    Result<Lsn> lsn = co_await set.Commit(std::move(write), set.term());
+    EXPECT_TRUE(lsn && listener.told.size() >= lsn->value());
+    EXPECT_EQ(listener.results[lsn->value() - 1], std::to_string(number));
+    EXPECT_GE(set.applied(), *lsn);
+    if (--*left == 0) {
+      done.set_value(listener.told.size());
+    }
+  };
+  for (size_t i = 0; i < kWrites; ++i) {
+    node.pool.at(0).Spawn(task(set, listener, i, left, done));
+  }
+  EXPECT_EQ(done.get_future().get(), kWrites);
+  EXPECT_TRUE(std::is_sorted(listener.told.begin(), listener.told.end()));
 }
 
 TEST(LocalReplicaSetTest, AfterAPowerCutTheLogBringsTheStateBack) {

@@ -4,30 +4,63 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "base/status.h"
 #include "base/strong_id.h"
+#include "base/time.h"
 #include "runtime/task.h"
 #include "storage/write_set.h"
 
 namespace orrery::replication {
 
+// What happens to a group's state, told on its worker.
+class ApplyListener {
+ public:
+  virtual ~ApplyListener() = default;
+  // Each WriteSet, in order, before Commit of it returns.
+  virtual void OnApplied(Lsn lsn, const storage::WriteSetView& set) = 0;
+  // A snapshot took the place of everything; ReplicaSet::extra() is what came with it.
+  virtual void OnReplaced() {}
+  // May evaluate operations from now on, or no longer.
+  virtual void OnLeading(bool leads) {}
+};
+
 class ReplicaSet {
  public:
   virtual ~ReplicaSet() = default;
+
+  // REQUIRES: before anything is committed.
+  virtual void SetListener(ApplyListener* listener) = 0;
 
   // Whether this replica may evaluate operations, and the term in which it does. A WriteSet that
   // was evaluated in another term is refused with kNotLeader.
   virtual bool leads() const = 0;
   virtual uint64_t term() const = 0;
+  // Whether there may be other replicas: then only the leader knows what is newest.
+  virtual bool replicated() const { return false; }
+  // Where the leader is; 0: not known, or here.
+  virtual NodeId leader_node() const { return NodeId(); }
 
-  // Returns when the set is durable, by quorum where there is one, and applied here. kUnavailable:
-  // nothing was done. kUnknownOutcome: it may have been.
+  // Returns when the set is durable, by quorum where there is one, and applied here. kUnavailable,
+  // kNotLeader: nothing was done. kUnknownOutcome: it may have been.
   virtual runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, uint64_t term) = 0;
 
   // After it everything that was acknowledged before the call is applied here: what a Strong read,
-  // and a refusal that depends on data, waits for.
+  // and a refusal that depends on data, waits for. kNotLeader where only the leader can know.
   virtual runtime::Task<Status> ReadBarrier() = 0;
+  // Waits until `lsn` is applied here; kSessionNotReached if that takes longer.
+  virtual runtime::Task<Status> WaitApplied(Lsn lsn, Duration longest) {
+    co_return applied() >= lsn
+        ? Status::Ok()
+        : Status(Code::kSessionNotReached, lsn.ToString() + " is not applied");
+  }
+
+  // What the snapshot carried for the listener that this replica was last installed from.
+  virtual const std::string& extra() const {
+    static const std::string none;
+    return none;
+  }
 
   virtual Lsn applied() const = 0;
   virtual storage::Totals totals() const = 0;

@@ -12,13 +12,26 @@
 #include <boost/asio/thread_pool.hpp>
 #include <pthread.h>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace orrery::runtime {
 
 namespace {
+
 thread_local Worker* current_worker = nullptr;
-}
+
+// Makes the calling thread that of a worker for a while.
+struct AsWorker {
+  explicit AsWorker(Worker* worker) : before(std::exchange(current_worker, worker)) {}
+  ~AsWorker() { current_worker = before; }
+  Worker* const before;
+};
+
+// Unwinding a task can give work to another worker, whose task waited for it: so often at most.
+constexpr int kUnwindRounds = 32;
+
+}  // namespace
 
 struct Worker::Thread {
   explicit Thread(boost::asio::io_context& context) : work(context.get_executor()) {}
@@ -26,7 +39,8 @@ struct Worker::Thread {
   std::thread thread;
 };
 
-Worker::Worker(size_t index) : index_(index), thread_(std::make_unique<Thread>(context_)) {}
+Worker::Worker(size_t index, ManualTime* manual)
+    : index_(index), manual_(manual), thread_(std::make_unique<Thread>(context_)) {}
 Worker::~Worker() { Stop(); }
 
 bool Worker::IsCurrent() const { return current_worker == this; }
@@ -63,38 +77,117 @@ void Worker::Stop() {
   }
 }
 
+bool Worker::RunOne() {
+  AsWorker as(this);
+  return context_.poll_one() > 0;
+}
+
+void Worker::Remember(std::weak_ptr<Suspended> task) {
+  if (suspended_.size() >= suspended_max_) {
+    std::erase_if(suspended_, [](const auto& one) { return one.expired(); });
+    suspended_max_ = 64 + 2 * suspended_.size();
+  }
+  suspended_.push_back(std::move(task));
+}
+
+void Worker::DropSuspended() {
+  for (auto& one : std::exchange(suspended_, {})) {
+    if (auto task = one.lock()) {
+      task->Drop();
+    }
+  }
+}
+
+void Worker::DropQueued() {
+  AsWorker as(this);
+  context_.shutdown();
+}
+
 struct WorkerPool::Blocking {
   explicit Blocking(size_t threads) : pool(threads) {}
   boost::asio::thread_pool pool;
 };
 
-WorkerPool::WorkerPool(size_t workers, size_t blocking_threads)
-    : blocking_(std::make_unique<Blocking>(blocking_threads)) {
+WorkerPool::WorkerPool(size_t workers, size_t blocking_threads, ManualTime* manual)
+    : manual_(manual),
+      blocking_(manual == nullptr ? std::make_unique<Blocking>(blocking_threads) : nullptr) {
   for (size_t i = 0; i < workers; ++i) {
-    workers_.push_back(std::make_unique<Worker>(i));
+    workers_.push_back(std::make_unique<Worker>(i, manual));
   }
 }
 
-WorkerPool::~WorkerPool() { Stop(); }
+WorkerPool::~WorkerPool() {
+  Stop();
+  if (manual_ != nullptr) {
+    Abandon();
+  }
+}
 
 void WorkerPool::Start() {
   for (auto& worker : workers_) {
-    worker->Start();
+    if (manual_ == nullptr) {
+      worker->Start();
+    }
   }
 }
 
 void WorkerPool::Stop() {
-  blocking_->pool.join();
+  if (blocking_ != nullptr) {
+    blocking_->pool.join();
+  }
   for (auto& worker : workers_) {
     worker->Stop();
   }
 }
 
 void WorkerPool::PostBlocking(std::function<void()> work) {
+  if (manual_ != nullptr) {
+    waiting_.push_back(std::move(work));
+    return;
+  }
   boost::asio::post(blocking_->pool, std::move(work));
 }
 
+void WorkerPool::RunReady() {
+  for (bool ran = true; ran;) {
+    ran = false;
+    for (auto& worker : workers_) {
+      ran |= worker->RunOne();
+    }
+  }
+}
+
+void WorkerPool::RunBlocking(size_t which) {
+  ORRERY_CHECK(which < waiting_.size());
+  auto work = std::move(waiting_[which]);
+  waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(which));
+  work();
+}
+
+void WorkerPool::Abandon() {
+  ORRERY_CHECK(manual_ != nullptr && current_worker == nullptr);
+  // First all suspended tasks, so that none goes on when the end of another would resume it.
+  for (auto& worker : workers_) {
+    worker->DropSuspended();
+  }
+  manual_->Clear();
+  waiting_.clear();
+  for (int round = 0; round < kUnwindRounds; ++round) {
+    for (auto& worker : workers_) {
+      worker->DropQueued();
+    }
+  }
+  manual_->Clear();
+  waiting_.clear();
+}
+
 Task<> Sleep(Duration duration) {
+  if (Worker* worker = Worker::Current(); worker != nullptr && worker->manual() != nullptr) {
+    co_await Suspend<bool>([worker, duration](std::function<void(bool)> resume) {
+      worker->manual()->Add(duration, [resume = std::move(resume)] { resume(true); });
+    });
+    co_return;
+  }
   boost::asio::steady_timer timer(co_await boost::asio::this_coro::executor, duration);
   co_await timer.async_wait(boost::asio::use_awaitable);
 }

@@ -4,8 +4,14 @@
 // OnWorker (and come back with the result), or with Post. Where waiting for a disk is unavoidable,
 // OnBlocking runs a function on the pool's few blocking threads and resumes the caller on its own
 // worker.
+//
+// Manual mode, for the simulator: a pool with a ManualTime has no threads. Its owner says when
+// which worker goes on (RunOne), when blocking work is done (RunBlocking) and when sleepers wake.
+// What happens then depends only on the order of these calls. Abandon is the end of a process that
+// was killed: suspended tasks are unwound where they stand.
 #pragma once
 
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -23,13 +29,20 @@
 
 #include "base/time.h"
 #include "runtime/gate.h"
+#include "runtime/manual_time.h"
 #include "runtime/task.h"
 
 namespace orrery::runtime {
 
+// A suspended task that waits for its resume function to be called.
+struct Suspended {
+  virtual ~Suspended() = default;
+  virtual void Drop() = 0;  // unwinds it; to resume it does nothing any more
+};
+
 class Worker {
  public:
-  explicit Worker(size_t index);
+  explicit Worker(size_t index, ManualTime* manual = nullptr);
   ~Worker();  // REQUIRES: stopped
   Worker(const Worker&) = delete;
 
@@ -49,16 +62,33 @@ class Worker {
   void Start();
   void Stop();  // ends the loop after what runs now; joins the thread
 
+  // Manual mode; null otherwise.
+  ManualTime* manual() const { return manual_; }
+  void Remember(std::weak_ptr<Suspended> task);
+
  private:
+  friend class WorkerPool;
   struct Thread;
+  struct Context : boost::asio::io_context {
+    using io_context::io_context;
+    using io_context::shutdown;
+  };
+  bool RunOne();
+  void DropSuspended();
+  void DropQueued();
+
   const size_t index_;
-  boost::asio::io_context context_{1};
+  ManualTime* const manual_;
+  std::vector<std::weak_ptr<Suspended>> suspended_;  // manual mode; some may have gone on
+  size_t suspended_max_ = 64;                        // when to look which have
+  Context context_{1};
   std::unique_ptr<Thread> thread_;
 };
 
 class WorkerPool {
  public:
-  explicit WorkerPool(size_t workers, size_t blocking_threads = 4);
+  // With `manual` no threads are started.
+  explicit WorkerPool(size_t workers, size_t blocking_threads = 4, ManualTime* manual = nullptr);
   ~WorkerPool();
   size_t size() const { return workers_.size(); }
   Worker& at(size_t index) { return *workers_[index % workers_.size()]; }
@@ -69,11 +99,44 @@ class WorkerPool {
   // flight.
   void PostBlocking(std::function<void()> work);
 
+  // Manual mode, all on the owner's thread
+  // --------------------------------------------------------- Runs one piece of ready work of a
+  // worker; false if it has none.
+  bool RunOne(size_t worker) { return workers_[worker]->RunOne(); }
+  // Goes round the workers until none has ready work.
+  void RunReady();
+  // Runs a piece of blocking work, the one that has waited longest unless `which` says another.
+  // REQUIRES: which < blocking_waiting()
+  void RunBlocking(size_t which = 0);
+  size_t blocking_waiting() const { return waiting_.size(); }
+  // Unwinds all tasks and forgets all work, sleepers included. What the tasks refer to must still
+  // be there; afterwards it can be destroyed, and nothing of it may be run again.
+  void Abandon();
+
  private:
   struct Blocking;
+  ManualTime* const manual_;
   std::vector<std::unique_ptr<Worker>> workers_;
-  std::unique_ptr<Blocking> blocking_;
+  std::unique_ptr<Blocking> blocking_;         // null in manual mode
+  std::deque<std::function<void()>> waiting_;  // blocking work, in manual mode
 };
+
+// The handler of a suspended task, until it goes on.
+template <typename Handler>
+struct SuspendedHandler final : Suspended {
+  explicit SuspendedHandler(Handler handler) : handler(std::move(handler)) {}
+  void Drop() override { handler.reset(); }
+  std::optional<Handler> handler;
+};
+
+template <typename Handler>
+auto Remembered(Handler handler) {
+  auto task = std::make_shared<SuspendedHandler<Handler>>(std::move(handler));
+  if (Worker* worker = Worker::Current(); worker != nullptr && worker->manual() != nullptr) {
+    worker->Remember(task);
+  }
+  return task;
+}
 
 // Suspends the calling task; `start` gets a function that must be called exactly once, from any
 // thread, with the value to resume with. The task goes on on its own executor.
@@ -82,10 +145,12 @@ Task<T> Suspend(std::function<void(std::function<void(T)>)> start) {
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(T)>(
       [start = std::move(start)](auto handler) mutable {
         auto executor = boost::asio::get_associated_executor(handler);
-        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-        start([shared, executor](T value) mutable {
-          boost::asio::post(executor, [shared, value = std::move(value)]() mutable {
-            (*shared)(std::move(value));
+        auto task = Remembered(std::move(handler));
+        start([task, executor](T value) mutable {
+          boost::asio::post(executor, [task, value = std::move(value)]() mutable {
+            if (task->handler) {
+              (*task->handler)(std::move(value));
+            }
           });
         });
       },
@@ -98,8 +163,12 @@ template <typename T>
 Task<T> SuspendHere(std::function<void(std::function<void(T)>)> start) {
   co_return co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void(T)>(
       [start = std::move(start)](auto handler) mutable {
-        auto shared = std::make_shared<decltype(handler)>(std::move(handler));
-        start([shared](T value) mutable { (*shared)(std::move(value)); });
+        auto task = Remembered(std::move(handler));
+        start([task](T value) mutable {
+          if (task->handler) {
+            (*task->handler)(std::move(value));
+          }
+        });
       },
       boost::asio::use_awaitable);
 }

@@ -49,7 +49,7 @@ std::string Quoted(std::string_view text) {
 Task<> Node::Handle(const net::HttpRequest& request, net::HttpReply& reply) {
   std::string_view path = request.target.substr(0, request.target.find('?'));
   if (path == "/healthz") {
-    bool healthy = store_->healthy();
+    bool healthy = instance_->store().healthy();
     AnswerJson(reply, healthy ? 200 : 503,
                healthy ? "{\"status\":\"ok\"}" : "{\"status\":\"log failed\"}");
     co_return;
@@ -70,8 +70,8 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
       co_return;
     }
     reply.Add("content-type", "text/plain; version=0.0.4");
-    reply.body =
-        metrics_.Render(*catalog_->view(), replicas_, clock_, *store_, http_->connections());
+    reply.body = metrics_.Render(*instance_->catalog().view(), instance_->replicas(), clock_,
+                                 instance_->store(), http_->connections());
     co_return;
   }
   bool write = request.method != "GET";
@@ -106,10 +106,8 @@ Task<Status> Node::RegenerateKey(std::string_view body) {
     co_return Status(Code::kInvalidArgument,
                      "with --dev the primary key is the emulator's and cannot be changed");
   }
-  auto change = [name](model::AccountKeys& keys) {
-    keys.keys[static_cast<size_t>(*name)] = RandomKey();
-  };
-  Status status = co_await ChangeKeys(change);
+  std::vector<model::KeyChange> keys = {{.name = *name, .key = RandomKey(), .only_over = {}}};
+  Status status = co_await ChangeKeys(std::move(keys));
   if (status.ok()) {
     log::Info("account key regenerated", {{"key", std::string(KeyText(*name))}});
   }
@@ -129,7 +127,7 @@ Task<Status> Node::Backup(std::string_view body) {
                     folder + (error ? ": " + error.message() : " exists already"));
     }
     ORRERY_RETURN_IF_ERROR(MakeFolder(folder));
-    ORRERY_RETURN_IF_ERROR(store_->Checkpoint(folder));
+    ORRERY_RETURN_IF_ERROR(instance_->store().Checkpoint(folder));
     // Last: a backup that was cut short has no FORMAT and cannot be restored.
     return WriteFormat(folder);
   };
@@ -137,11 +135,11 @@ Task<Status> Node::Backup(std::string_view body) {
 }
 
 std::string Node::StatusJson() const {
-  auto view = catalog_->view();
+  auto view = instance_->catalog().view();
   Instant now = clock_.Now();
   std::string out = "{\"version\":\"" ORRERY_VERSION "\",\"endpoint\":" + Quoted(endpoint_) +
-                    ",\"healthy\":" + (store_->healthy() ? "true" : "false") +
-                    ",\"diskFull\":" + (store_->disk_full() ? "true" : "false") +
+                    ",\"healthy\":" + (instance_->store().healthy() ? "true" : "false") +
+                    ",\"diskFull\":" + (instance_->store().disk_full() ? "true" : "false") +
                     ",\"databases\":[";
   bool first_database = true;
   for (const auto& [name, database] : view->databases) {
@@ -162,7 +160,7 @@ std::string Node::StatusJson() const {
       out += ",\"partitions\":[";
       bool first_partition = true;
       for (const auto& range : container->map->ranges()) {
-        auto replica = replicas_.Find(range.id);
+        auto replica = instance_->replicas().Find(range.id);
         if (replica == nullptr) {
           continue;
         }

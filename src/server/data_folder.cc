@@ -152,6 +152,45 @@ Result<std::string> ReadServerFile(const std::string& folder) {
   return std::string(parsed->Get("endpoint").string());
 }
 
+Status WriteIdentity(const std::string& folder, const cluster::NodeIdentity& identity) {
+  std::string text = "{\"cluster\":\"" + std::to_string(identity.cluster) +
+                     "\",\"node\":" + identity.node.ToString() +
+                     ",\"metaReplica\":" + identity.meta_replica.ToString() + ",\"nodes\":{";
+  for (const auto& [node, address] : identity.nodes) {
+    text += (text.back() == '{' ? "\"" : ",\"") + node.ToString() + "\":";
+    types::AppendJsonString(address, text);
+  }
+  return ReplaceFile(folder + "/node.json", text + "}}\n", 0600);
+}
+
+Result<std::optional<cluster::NodeIdentity>> ReadIdentity(const std::string& folder) {
+  std::string path = folder + "/node.json";
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    return std::nullopt;
+  }
+  ORRERY_TRY(std::string text, ReadFile(path));
+  auto parsed = types::Document::FromJson(text);
+  if (!parsed || parsed->Get("cluster").kind() != types::Kind::kString ||
+      parsed->Get("node").kind() != types::Kind::kNumber ||
+      parsed->Get("metaReplica").kind() != types::Kind::kNumber ||
+      parsed->Get("nodes").kind() != types::Kind::kObject) {
+    return Error(Code::kCorruption, path + " is malformed");
+  }
+  auto number = [](std::string_view digits) {
+    return std::strtoull(std::string(digits).c_str(), nullptr, 10);
+  };
+  cluster::NodeIdentity identity{
+      .cluster = number(parsed->Get("cluster").string()),
+      .node = NodeId(static_cast<uint32_t>(parsed->Get("node").number())),
+      .meta_replica = ReplicaId(static_cast<uint64_t>(parsed->Get("metaReplica").number()))};
+  types::Value nodes = parsed->Get("nodes");
+  for (types::ValueIterator at(nodes.bson()); at.Next();) {
+    identity.nodes[NodeId(static_cast<uint32_t>(number(at.name())))] = at.value().string();
+  }
+  return identity;
+}
+
 Status RestoreBackup(const std::string& backup, const std::string& folder) {
   auto format = ReadFile(backup + "/FORMAT");
   if (!format || *format != kFormat) {

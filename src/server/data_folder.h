@@ -4,6 +4,7 @@
 //   log/ state/       the stores
 //   keys.json         the account keys, for `orrery keys`; readable only by the owner
 //   server.json       where the running server answers, for the other commands
+//   node.json         who this node is in its cluster
 //   certificate.pem, key.pem   made at first start, unless others are given
 #pragma once
 
@@ -11,6 +12,7 @@
 #include <string>
 
 #include "base/status.h"
+#include "cluster/instance.h"
 #include "model/catalog_types.h"
 
 namespace orrery::server {
@@ -29,6 +31,10 @@ std::string KeysJson(const model::AccountKeys& keys);
 Status WriteServerFile(const std::string& folder, const std::string& endpoint);
 // kUnavailable if no server was started on the folder.
 Result<std::string> ReadServerFile(const std::string& folder);
+
+Status WriteIdentity(const std::string& folder, const cluster::NodeIdentity& identity);
+// Nothing: it has none.
+Result<std::optional<cluster::NodeIdentity>> ReadIdentity(const std::string& folder);
 
 // Copies a backup into a data folder that does not exist yet (or is empty).
 Status RestoreBackup(const std::string& backup, const std::string& folder);

@@ -20,6 +20,8 @@ struct StartOptions {
   std::string data;
   std::string listen;
   std::string port;
+  std::string cluster_listen;
+  std::string join;
   bool dev = false;
 };
 
@@ -39,10 +41,15 @@ Status LoadSettings(const StartOptions& options, Settings& settings) {
   for (auto [name, value] :
        {std::pair<std::string_view, const std::string&>{"server.data", options.data},
         {"server.listen", options.listen},
-        {"server.port", options.port}}) {
+        {"server.port", options.port},
+        {"cluster.listen", options.cluster_listen},
+        {"cluster.join", options.join}}) {
     if (!value.empty()) {
       ORRERY_RETURN_IF_ERROR(Set(settings, name, value));
     }
+  }
+  if (!settings.cluster_join.empty() && settings.cluster_listen.empty()) {
+    settings.cluster_listen = "127.0.0.1:0";
   }
   return CheckSettings(settings);
 }
@@ -147,6 +154,10 @@ int Main(int argc, char** argv) {
   start->add_option("--data", start_options.data, "Data folder");
   start->add_option("--listen", start_options.listen, "Address to listen on");
   start->add_option("--port", start_options.port, "Port of the SQL API");
+  start->add_option("--cluster-listen", start_options.cluster_listen,
+                    "host:port for the other nodes of a cluster");
+  start->add_option("--join", start_options.join,
+                    "host:port of a member: become part of its cluster");
   start->add_option("--set", start_options.sets, "section.key=value; may be repeated");
   start->add_flag(
       "--dev", start_options.dev,

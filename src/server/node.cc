@@ -1,7 +1,6 @@
 #include "server/node.h"
 
 #include <filesystem>
-#include <future>
 #include <thread>
 
 #include "base/log.h"
@@ -15,6 +14,7 @@ namespace orrery::server {
 namespace {
 
 constexpr Duration kStopGrace = std::chrono::seconds(10);
+constexpr Duration kHandOverTime = std::chrono::seconds(2);
 
 // The compiler of conditions that model/ asks for, made of query/.
 class QueryCondition final : public model::Condition {
@@ -42,16 +42,6 @@ Result<std::unique_ptr<model::Condition>> CompileQuery(std::string_view text,
   return std::make_unique<QueryCondition>(std::move(*query));
 }
 
-// Runs a task on a worker and waits for it. REQUIRES: not on a worker.
-Status RunOn(runtime::Worker& worker, runtime::Task<Status> task) {
-  std::promise<Status> done;
-  auto run = [](runtime::Task<Status> task, std::promise<Status>& done) -> runtime::Task<> {
-    done.set_value(co_await std::move(task));
-  };
-  worker.Spawn(run(std::move(task), done));
-  return done.get_future().get();
-}
-
 }  // namespace
 
 Node::Node(Settings settings) : settings_(std::move(settings)) {
@@ -62,71 +52,125 @@ Node::Node(Settings settings) : settings_(std::move(settings)) {
 
 Node::~Node() { Stop(); }
 
-Status Node::OpenStore() {
-  ORRERY_RETURN_IF_ERROR(PrepareDataFolder(settings_.data));
+// With its stores opened and recovered.
+Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
+    std::optional<cluster::NodeIdentity> identity, bool begins_cluster) {
   storage::EngineOptions log_options{
-      .spaces = {"log"},
+      .spaces = storage::LogSpaces(),
       .compress = false,
       .always_synced = settings_.durability == storage::Durability::kSync,
       .cache_bytes = 8 << 20,
       .write_buffer_bytes = settings_.write_buffer_mb << 20};
-  storage::EngineOptions state_options{.spaces = {"replica", "items", "index", "catalog"},
+  storage::EngineOptions state_options{.spaces = storage::StateSpaces(),
                                        .atomic_flush = true,
                                        .log_files = false,
                                        .cache_bytes = settings_.cache_mb << 20,
                                        .write_buffer_bytes = settings_.write_buffer_mb << 20};
-  auto log = storage::OpenRocksEngine(settings_.data + "/log", log_options);
-  if (!log) {
-    return log.error();
+  ORRERY_TRY(auto log, storage::OpenRocksEngine(settings_.data + "/log", log_options));
+  ORRERY_TRY(auto state, storage::OpenRocksEngine(settings_.data + "/state", state_options));
+  storage::StoreOptions store_options;
+  store_options.durability = settings_.durability;
+  store_options.sync_interval = std::chrono::milliseconds(settings_.sync_interval_ms);
+  store_options.free_bytes_reserve = settings_.free_reserve_mb << 20;
+  store_options.free_bytes = [folder = settings_.data] { return FreeBytes(folder); };
+
+  cluster::InstanceOptions options{.identity = identity, .begins_cluster = begins_cluster};
+  options.limits.partition_throughput = settings_.partition_throughput;
+  options.limits.throughput_max = settings_.throughput_max;
+  options.limits.resources_max = settings_.resources_max;
+  options.host = {.burst = settings_.burst, .strict = settings_.strict};
+  options.raft.set.election_timeout =
+      std::chrono::milliseconds(settings_.cluster_election_timeout_ms);
+  options.raft.set.heartbeat = std::chrono::milliseconds(settings_.cluster_heartbeat_ms);
+  options.raft.set.lease_reads = settings_.cluster_lease_reads;
+  options.raft.snapshot_folder = settings_.data + "/snapshots";
+  options.placement.factor = settings_.cluster_replicas;
+  options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);
+  options.free_bytes = store_options.free_bytes;
+  options.on_nodes = [this](const model::CatalogView& view) { FollowNodes(view); };
+  options.on_keys = [this] {
+    workers_->PostBlocking([this] {
+      if (Status status = WriteKeys(); !status.ok()) {
+        log::Warning("the file of account keys could not be written", {{"why", status.ToString()}});
+      }
+    });
+  };
+  auto instance = std::make_unique<cluster::Instance>(
+      std::move(options), std::move(log), std::move(state), std::move(store_options), *workers_,
+      clock_, random_, registry_, transport_.get());
+  if (Status status = instance->Open(); !status.ok()) {
+    return Error(status);
   }
-  auto state = storage::OpenRocksEngine(settings_.data + "/state", state_options);
-  if (!state) {
-    return state.error();
-  }
-  storage::StoreOptions options;
-  options.durability = settings_.durability;
-  options.sync_interval = std::chrono::milliseconds(settings_.sync_interval_ms);
-  options.free_bytes_reserve = settings_.free_reserve_mb << 20;
-  options.free_bytes = [folder = settings_.data] { return FreeBytes(folder); };
-  store_ = std::make_unique<storage::Store>(std::move(*log), std::move(*state), std::move(options));
-  return store_->Recover([this](GroupId group, Lsn lsn, const storage::WriteSetView& set) {
-    if (set.id != storage::OperationId()) {
-      outcomes_[group].push_back(
-          {.id = set.id, .lsn = lsn, .result = std::string(set.result), .time = set.time});
+  return instance;
+}
+
+Status Node::OpenInstance() {
+  std::optional<cluster::NodeIdentity> identity;
+  if (IsCluster(settings_)) {
+    ORRERY_RETURN_IF_ERROR(StartTransport());
+    auto found = FindIdentity();
+    if (!found) {
+      return found.error();
     }
-  });
+    identity = *found;
+    transport_->SetIdentity(identity->cluster, identity->node);
+    transport_->SetPeers(identity->nodes);
+  }
+  auto instance = MakeInstance(identity, false);
+  if (!instance) {
+    return instance.error();
+  }
+  instance_ = std::move(*instance);
+  serving_ = true;
+  instance_->Start();
+  return IsCluster(settings_) ? WaitForCatalog() : Status::Ok();
 }
 
 Status Node::PrepareKeys() {
-  auto prepare = [dev = settings_.dev](model::AccountKeys& keys) {
-    const std::string known = EmulatorKey();
-    for (std::string& key : keys.keys) {
-      if (key.empty() || (!dev && key == known)) {
-        key = RandomKey();
-      }
-    }
-    if (dev) {
-      keys.keys[static_cast<size_t>(model::KeyName::kPrimary)] = known;
-    }
-  };
-  return RunOn(workers_->at(0), ChangeKeys(prepare));
+  std::vector<std::string> replaced = {""};
+  if (!settings_.dev) {
+    replaced.push_back(EmulatorKey());
+  }
+  std::vector<model::KeyChange> keys;
+  for (size_t i = 0; i < model::kKeyCount; ++i) {
+    keys.push_back(
+        {.name = static_cast<model::KeyName>(i), .key = RandomKey(), .only_over = replaced});
+  }
+  if (settings_.dev) {
+    keys.push_back({.name = model::KeyName::kPrimary, .key = EmulatorKey(), .only_over = {}});
+  }
+  return RunOn(workers_->at(0), ChangeKeys(std::move(keys)));
 }
 
-runtime::Task<Status> Node::ChangeKeys(std::function<void(model::AccountKeys&)> change) {
-  Result<model::AccountKeys> keys = co_await catalog_->ChangeKeys(std::move(change));
+runtime::Task<Status> Node::ChangeKeys(std::vector<model::KeyChange> changes) {
+  Result<model::AccountKeys> keys = co_await instance_->catalog().ChangeKeys(std::move(changes));
   if (!keys) {
     co_return keys.error();
   }
-  auto write = [this, &keys] { return WriteKeysFile(settings_.data, *keys); };
+  auto write = [this] { return WriteKeys(); };
   co_return co_await runtime::OnBlocking(*workers_, write);
 }
 
+Status Node::WriteKeys() {
+  std::lock_guard lock(keys_mutex_);
+  return WriteKeysFile(settings_.data, instance_->catalog().view()->keys);
+}
+
 Status Node::StartLoopback() {
-  auto handle = [this](std::string message) { return router_->HandleMessage(std::move(message)); };
-  peer_server_ = std::make_unique<net::PeerServer>(*workers_, handle);
+  partition::Router& router = instance_->router();
+  net::PeerHandlers handlers;
+  handlers.on_call = [&router](NodeId, std::string message) {
+    return router.HandleMessage(std::move(message));
+  };
+  peer_server_ = std::make_unique<net::PeerServer>(*workers_, std::move(handlers));
   ORRERY_RETURN_IF_ERROR(peer_server_->Start("127.0.0.1", 0));
   peer_client_ = std::make_unique<net::PeerClient>(*workers_, "127.0.0.1", peer_server_->port());
-  router_->SendEverythingTo(peer_client_.get());
+  partition::Remote remote;
+  remote.call = [this](NodeId, std::string message) {
+    return peer_client_->Call(std::move(message));
+  };
+  remote.always = true;
+  router.SetRemote(std::move(remote));
   return Status::Ok();
 }
 
@@ -167,26 +211,9 @@ Status Node::StartHttp() {
 Status Node::Start() {
   model::SetConditionCompiler(CompileQuery);
   model::RegisterItemOperations(registry_);
-  ORRERY_RETURN_IF_ERROR(OpenStore());
-  runtime::Worker& meta_worker = workers_->at(0);
-  meta_ = std::make_unique<replication::LocalReplicaSet>(GroupId(0), *store_, meta_worker);
-  model::CatalogLimits limits;
-  limits.partition_throughput = settings_.partition_throughput;
-  limits.throughput_max = settings_.throughput_max;
-  limits.resources_max = settings_.resources_max;
-  catalog_ = std::make_unique<model::Catalog>(*meta_, meta_worker, clock_, limits);
-  ORRERY_RETURN_IF_ERROR(catalog_->Load(store_->state(), store_->Record(GroupId(0)).time));
-  auto find_ring = [this](ContainerId container) { return catalog_->FindRing(container); };
-  router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_);
-  model::HostOptions host_options{.burst = settings_.burst, .strict = settings_.strict};
-  host_ = std::make_unique<model::PartitionHost>(*catalog_, *store_, *workers_, clock_, replicas_,
-                                                 host_options);
-  ORRERY_RETURN_IF_ERROR(host_->Load(std::move(outcomes_)));
-  catalog_->SetListener(host_.get());
-
+  ORRERY_RETURN_IF_ERROR(PrepareDataFolder(settings_.data));
   workers_->Start();
-  store_->Start();
-  host_->Start();
+  ORRERY_RETURN_IF_ERROR(OpenInstance());
   ORRERY_RETURN_IF_ERROR(PrepareKeys());
   if (settings_.loopback_operations) {
     ORRERY_RETURN_IF_ERROR(StartLoopback());
@@ -195,27 +222,36 @@ Status Node::Start() {
                                            .endpoint = settings_.endpoint,
                                            .consistency = settings_.consistency,
                                            .control_throughput = settings_.control_throughput};
-  service_ = std::make_unique<api::sql::Service>(*catalog_, *router_, replicas_, clock_, random_,
+  service_ = std::make_unique<api::sql::Service>(instance_->catalog(), instance_->router(),
+                                                 instance_->replicas(), clock_, random_,
                                                  service_options, &metrics_);
-  return StartHttp();
+  ORRERY_RETURN_IF_ERROR(StartHttp());
+  return IsCluster(settings_) ? RunOn(workers_->at(0), Announce()) : Status::Ok();
 }
 
 void Node::Stop() {
   if (workers_ == nullptr) {
     return;
   }
+  if (instance_ != nullptr && serving_ && instance_->clustered()) {
+    auto hand_over = [this]() -> runtime::Task<Status> {
+      co_await instance_->HandOver(kHandOverTime);
+      co_return Status::Ok();
+    };
+    IgnoreError(RunOn(workers_->at(0), hand_over()), "the others notice soon enough");
+  }
   if (http_ != nullptr) {
     http_->Stop(kStopGrace);
-  }
-  if (host_ != nullptr) {
-    host_->Stop();
   }
   if (peer_client_ != nullptr) {
     peer_client_->Stop();
     peer_server_->Stop();
   }
-  if (store_ != nullptr) {
-    store_->Stop();
+  if (instance_ != nullptr) {
+    instance_->Stop();
+  }
+  if (transport_ != nullptr) {
+    transport_->Stop();
   }
   workers_->Stop();
   // Sockets go before the loops they live on; what still waits on the loops refers to everything
@@ -223,6 +259,7 @@ void Node::Stop() {
   http_.reset();
   peer_server_.reset();
   peer_client_.reset();
+  transport_.reset();
   workers_.reset();
 }
 

@@ -1,23 +1,25 @@
-// Node: one running Orrery, wired together. Start() brings the layers up from the bottom, Stop()
-// takes them down from the top.
+// Node: one running Orrery, wired together: an Instance, the front ends above it, and on a cluster
+// the transport beside it. Start() brings the layers up from the bottom, Stop() takes them down
+// from the top.
 #pragma once
 
-#include <functional>
+#include <atomic>
+#include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "api/sql/service.h"
 #include "base/random.h"
 #include "base/time.h"
-#include "model/catalog.h"
-#include "model/partition_host.h"
+#include "cluster/instance.h"
 #include "net/http_server.h"
 #include "net/peer.h"
-#include "partition/router.h"
-#include "replication/local_replica_set.h"
+#include "replication/net_transport.h"
 #include "server/metrics.h"
 #include "server/settings.h"
-#include "storage/store.h"
 
 namespace orrery::server {
 
@@ -35,12 +37,27 @@ class Node {
   std::string endpoint() const { return endpoint_; }
 
  private:
-  Status OpenStore();
+  Result<std::unique_ptr<cluster::Instance>> MakeInstance(
+      std::optional<cluster::NodeIdentity> identity, bool begins_cluster);
+  Status OpenInstance();
   Status PrepareKeys();
   Status StartLoopback();
   Status StartHttp();
   // In the catalog, and in the file for `orrery keys`.
-  runtime::Task<Status> ChangeKeys(std::function<void(model::AccountKeys&)> change);
+  runtime::Task<Status> ChangeKeys(std::vector<model::KeyChange> keys);
+  // The newest keys. Blocks.
+  Status WriteKeys();
+
+  // A cluster (cluster_node.cc).
+  Status StartTransport();
+  Result<cluster::NodeIdentity> FindIdentity();
+  Result<cluster::NodeIdentity> BeginCluster();
+  Result<cluster::NodeIdentity> JoinCluster();
+  std::string Advertised() const;
+  void FollowNodes(const model::CatalogView& view);
+  // Tells the others the address and endpoint, if they have changed.
+  runtime::Task<Status> Announce();
+  Status WaitForCatalog();
 
   // The admin endpoints (admin.cc).
   runtime::Task<> Handle(const net::HttpRequest& request, net::HttpReply& reply);
@@ -53,22 +70,30 @@ class Node {
   SystemClock clock_;
   SystemRandom random_;
   std::unique_ptr<runtime::WorkerPool> workers_;
-  std::unique_ptr<storage::Store> store_;
-  std::unique_ptr<replication::LocalReplicaSet> meta_;
-  std::unique_ptr<model::Catalog> catalog_;
-  partition::ReplicaTable replicas_;
   partition::OperationRegistry registry_;
-  std::unique_ptr<partition::Router> router_;
-  std::unique_ptr<model::PartitionHost> host_;
+  std::unique_ptr<replication::NetTransport> transport_;  // of a cluster
+  std::unique_ptr<cluster::Instance> instance_;
+  std::atomic<bool> serving_ = false;  // the transport may use the instance
   std::unique_ptr<net::PeerServer> peer_server_;
   std::unique_ptr<net::PeerClient> peer_client_;
   Metrics metrics_;
   std::unique_ptr<api::sql::Service> service_;
   std::unique_ptr<net::HttpServer> http_;
-  model::RecoveredOutcomes outcomes_;
+  std::mutex keys_mutex_;  // the file of keys
   std::string certificate_file_;
   std::string key_file_;
   std::string endpoint_;
 };
+
+// Runs a task on a worker and waits for it. REQUIRES: not on a worker.
+template <typename T>
+T RunOn(runtime::Worker& worker, runtime::Task<T> task) {
+  std::promise<T> done;
+  auto run = [](runtime::Task<T> task, std::promise<T>& done) -> runtime::Task<> {
+    done.set_value(co_await std::move(task));
+  };
+  worker.Spawn(run(std::move(task), done));
+  return done.get_future().get();
+}
 
 }  // namespace orrery::server

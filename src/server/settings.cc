@@ -63,6 +63,14 @@ Status SetConsistency(Settings& settings, std::string_view text) {
   return Status::Ok();
 }
 
+Status SetReplicas(Settings& settings, std::string_view text) {
+  if (text != "0" && text != "1" && text != "3" && text != "4") {
+    return Status(Code::kInvalidArgument, "must be 0, 1, 3 or 4");
+  }
+  settings.cluster_replicas = static_cast<uint64_t>(text[0] - '0');
+  return Status::Ok();
+}
+
 constexpr uint64_t kMost = 1'000'000'000'000;
 
 struct Row {
@@ -134,6 +142,34 @@ const Row kRows[] = {
      ORRERY_NUMBER(control_throughput, 1, kMost)},
     {"limits.resources_max", "500", "databases and containers together",
      ORRERY_NUMBER(resources_max, 1, 1'000'000)},
+    {"cluster.listen", "", "host:port for other nodes; empty: this node is alone",
+     ORRERY_TEXT(cluster_listen)},
+    {"cluster.advertise", "",
+     "host:port by which other nodes reach this one; empty: cluster.listen",
+     ORRERY_TEXT(cluster_advertise)},
+    {"cluster.join", "", "host:port of a member, for the first start of a new node",
+     ORRERY_TEXT(cluster_join)},
+    {"cluster.secret", "", "what the nodes of the cluster have in common; at least 16 characters",
+     ORRERY_TEXT(cluster_secret)},
+    {"cluster.secret_file", "", "the same, in a file", ORRERY_TEXT(cluster_secret_file)},
+    {"cluster.authority", "", "PEM file; with certificate and key, instead of a secret",
+     ORRERY_TEXT(cluster_authority)},
+    {"cluster.certificate", "", "PEM file, for other nodes", ORRERY_TEXT(cluster_certificate)},
+    {"cluster.key", "", "PEM file of that certificate's key", ORRERY_TEXT(cluster_key)},
+    {"cluster.zone", "", "replicas of a partition go to different zones",
+     ORRERY_TEXT(cluster_zone)},
+    {"cluster.replicas", "0", "replicas of a partition: 1, 3 or 4; 0: by the number of nodes",
+     SetReplicas},
+    {"cluster.replace_after_s", "300", "a node that is silent for longer is replaced",
+     ORRERY_NUMBER(cluster_replace_after_s, 1, 1'000'000'000)},
+    {"cluster.election_timeout_ms", "1000", "a leader that is silent for longer is deposed",
+     ORRERY_NUMBER(cluster_election_timeout_ms, 50, 60'000)},
+    {"cluster.heartbeat_ms", "200", "between nodes; at most a third of the election time-out",
+     ORRERY_NUMBER(cluster_heartbeat_ms, 10, 20'000)},
+    {"cluster.lease_reads", "false",
+     "Strong reads by lease: faster, but needs clocks of equal speed; a dead leader is replaced "
+     "later",
+     ORRERY_BOOL(cluster_lease_reads)},
     {"test.loopback_operations", "false",
      "send every operation through the encoder and a connection", ORRERY_BOOL(loopback_operations)},
     {"log.level", "info", "debug, info, warning, error, off", SetLevel},
@@ -217,6 +253,51 @@ bool IsLoopback(std::string_view address) {
   return address == "::1" || address == "localhost" || address.starts_with("127.");
 }
 
+namespace {
+
+Status CheckCluster(const Settings& settings) {
+  if (!IsCluster(settings)) {
+    return settings.cluster_join.empty()
+               ? Status::Ok()
+               : Status(Code::kInvalidArgument, "cluster.join needs cluster.listen");
+  }
+  size_t colon = settings.cluster_listen.rfind(':');
+  if (colon == std::string::npos) {
+    return Status(Code::kInvalidArgument, "cluster.listen must be host:port");
+  }
+  if (settings.durability == storage::Durability::kPeriodic) {
+    return Status(Code::kInvalidArgument,
+                  "storage.durability = \"periodic\" is for a node that is alone: what a quorum "
+                  "acknowledges must be on its disks");
+  }
+  int given = !settings.cluster_secret.empty() + !settings.cluster_secret_file.empty() +
+              !settings.cluster_authority.empty();
+  if (given > 1) {
+    return Status(Code::kInvalidArgument,
+                  "give one of cluster.secret, cluster.secret_file and cluster.authority");
+  }
+  if (settings.cluster_authority.empty() != settings.cluster_certificate.empty() ||
+      settings.cluster_authority.empty() != settings.cluster_key.empty()) {
+    return Status(Code::kInvalidArgument,
+                  "cluster.authority, cluster.certificate and cluster.key go together");
+  }
+  if (given == 0 && !(settings.dev && IsLoopback(settings.cluster_listen.substr(0, colon)))) {
+    return Status(Code::kInvalidArgument,
+                  "nodes must know each other: set cluster.secret, cluster.secret_file or "
+                  "cluster.authority (only --dev on loopback goes without)");
+  }
+  if (settings.cluster_heartbeat_ms * 3 > settings.cluster_election_timeout_ms) {
+    return Status(Code::kInvalidArgument,
+                  "cluster.heartbeat_ms must be at most a third of cluster.election_timeout_ms");
+  }
+  if (settings.loopback_operations) {
+    return Status(Code::kInvalidArgument, "test.loopback_operations is for a node that is alone");
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
 Status CheckSettings(const Settings& settings) {
   if (settings.dev && !IsLoopback(settings.listen)) {
     return Status(Code::kInvalidArgument,
@@ -227,6 +308,7 @@ Status CheckSettings(const Settings& settings) {
   if (settings.certificate.empty() != settings.key.empty()) {
     return Status(Code::kInvalidArgument, "server.certificate and server.key go together");
   }
+  ORRERY_RETURN_IF_ERROR(CheckCluster(settings));
   if (settings.account.empty() || settings.account == "localhost") {
     return Status(Code::kInvalidArgument,
                   "account.name must not be empty or 'localhost': clients would ignore the "

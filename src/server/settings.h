@@ -45,6 +45,22 @@ struct Settings {
   uint64_t control_throughput = 240;
   uint64_t resources_max = 500;
 
+  // A cluster, if it listens for other nodes.
+  std::string cluster_listen;     // host:port
+  std::string cluster_advertise;  // host:port that others reach it by; empty: cluster_listen
+  std::string cluster_join;       // host:port of any member
+  std::string cluster_secret;
+  std::string cluster_secret_file;
+  std::string cluster_authority;
+  std::string cluster_certificate;
+  std::string cluster_key;
+  std::string cluster_zone;
+  uint64_t cluster_replicas = 0;
+  uint64_t cluster_replace_after_s = 300;
+  uint64_t cluster_election_timeout_ms = 1000;
+  uint64_t cluster_heartbeat_ms = 200;
+  bool cluster_lease_reads = false;
+
   bool loopback_operations = false;
   log::Level log_level = log::Level::kInfo;
 };
@@ -58,6 +74,8 @@ Status LoadEnvironment(Settings& settings);
 Status CheckSettings(const Settings& settings);
 // One line for each: name, default, meaning.
 std::string DescribeSettings();
+
+inline bool IsCluster(const Settings& settings) { return !settings.cluster_listen.empty(); }
 
 bool IsLoopback(std::string_view address);
 

@@ -41,6 +41,16 @@ class Batch {
   // Deletes [begin, end); nothing if begin is not below end.
   void DeleteRange(SpaceIndex space, std::string_view begin, std::string_view end);
   void Clear();
+  // Forgets what was added after place() was asked.
+  struct Place {
+    size_t bytes = 0;
+    size_t count = 0;
+  };
+  Place place() const { return {bytes_.size(), count_}; }
+  void CutTo(Place place) {
+    bytes_.resize(place.bytes);
+    count_ = place.count;
+  }
   bool empty() const { return count_ == 0; }
   size_t count() const { return count_; }
   size_t bytes() const { return bytes_.size(); }
@@ -138,6 +148,9 @@ class Engine {
   virtual Status WriteIngestFile(
       SpaceIndex space, const std::string& path,
       const std::function<bool(std::string* key, std::string* value)>& pairs) = 0;
+  // The first and the last key of such a file. kCorruption if it cannot be read.
+  virtual Status ReadIngestBounds(const std::string& path, std::string* first,
+                                  std::string* last) = 0;
   // A consistent copy of everything in a new folder, taken while writes go on. kNotSupported in
   // memory.
   virtual Status Checkpoint(const std::string& folder) = 0;

@@ -56,6 +56,8 @@ std::string ReplicaKey(GroupId group) {
   return out;
 }
 
+std::string ReplicaExtraKey(GroupId group) { return ReplicaKey(group) + 'o'; }
+
 std::string PrefixEnd(std::string prefix) {
   while (!prefix.empty()) {
     if (static_cast<unsigned char>(prefix.back()) != 0xFF) {

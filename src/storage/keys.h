@@ -1,10 +1,13 @@
 // Keys of the state store: memcomparable, so that byte order is the order of containers, then of
 // the ring, then of partition key values, then of row keys. A physical partition is one key span.
 //
+//   replica    group u64                      -> ReplicaRecord
+//              group u64, 'o'                 -> what came with the snapshot it was installed from
 //   items      container u32, EPK (ordered bytes), partition key (ordered), row key (plain, to the
-//   end) index      'u', container u32, EPK (ordered bytes), partition key (ordered), policy u8,
-//   values (ordered) replica    group u64                      -> ReplicaRecord catalog    kind u8,
-//   id                    -> a record of the catalog
+//              end)
+//   index      'u', container u32, EPK (ordered bytes), partition key (ordered), policy u8,
+//              values (ordered)
+//   catalog    kind u8, id                    -> a record of the catalog
 //
 // See docs/formats/keys.md.
 #pragma once
@@ -51,6 +54,8 @@ KeySpan UniqueSpan(ContainerId container, const types::EpkRange& range);
 bool ReadItemEpk(std::string_view item_key, types::Epk* epk);
 
 std::string ReplicaKey(GroupId group);
+// Of what the owner of a group put into a snapshot, and is not its state.
+std::string ReplicaExtraKey(GroupId group);
 
 // The smallest string greater than every string that starts with the prefix; empty if there is
 // none.

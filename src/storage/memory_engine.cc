@@ -288,6 +288,7 @@ class MemoryEngine final : public Engine {
   Status Ingest(const std::vector<IngestFile>& files) override;
   Status WriteIngestFile(SpaceIndex space, const std::string& path,
                          const std::function<bool(std::string*, std::string*)>& pairs) override;
+  Status ReadIngestBounds(const std::string& path, std::string* first, std::string* last) override;
 
   Status Checkpoint(const std::string&) override {
     return Status(Code::kNotSupported, "a store in memory has no files to copy");
@@ -363,6 +364,23 @@ Result<Batch> ReadIngestFile(const Engine::IngestFile& from) {
     batch.Put(from.space, key, value);
   }
   return batch;
+}
+
+Status MemoryEngine::ReadIngestBounds(const std::string& path, std::string* first,
+                                      std::string* last) {
+  Result<Batch> batch = ReadIngestFile({0, path});
+  if (!batch) {
+    return batch.error();
+  }
+  bool any = false;
+  batch->ForEach([&](const Batch::Change& change) {
+    if (!any) {
+      *first = change.key;
+    }
+    *last = change.key;
+    any = true;
+  });
+  return Status::Ok();
 }
 
 Status MemoryEngine::Ingest(const std::vector<IngestFile>& files) {

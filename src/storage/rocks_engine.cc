@@ -235,6 +235,7 @@ class RocksEngine final : public Engine {
   Status Ingest(const std::vector<IngestFile>& files) override;
   Status WriteIngestFile(SpaceIndex space, const std::string& path,
                          const std::function<bool(std::string*, std::string*)>& pairs) override;
+  Status ReadIngestBounds(const std::string& path, std::string* first, std::string* last) override;
   Status Checkpoint(const std::string& folder) override;
   uint64_t ApproximateBytes(SpaceIndex space, std::string_view begin,
                             std::string_view end) override;
@@ -327,6 +328,26 @@ Status RocksEngine::WriteIngestFile(SpaceIndex space, const std::string& path,
     fs::remove(path, ignored);
   }
   return ToStatus(status);
+}
+
+Status RocksEngine::ReadIngestBounds(const std::string& path, std::string* first,
+                                     std::string* last) {
+  rocksdb::SstFileReader reader(rocksdb::Options(db_->GetDBOptions(), space_options_));
+  rocksdb::Status status = reader.Open(path);
+  if (!status.ok()) {
+    return Status(Code::kCorruption, status.ToString());
+  }
+  const std::unique_ptr<rocksdb::Iterator> at(reader.NewIterator(rocksdb::ReadOptions()));
+  at->SeekToFirst();
+  if (at->Valid()) {
+    *first = View(at->key());
+    at->SeekToLast();
+  }
+  if (!at->Valid()) {
+    return Status(Code::kCorruption, path + " cannot be read: " + at->status().ToString());
+  }
+  *last = View(at->key());
+  return Status::Ok();
 }
 
 Status RocksEngine::Checkpoint(const std::string& folder) {

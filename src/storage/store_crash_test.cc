@@ -18,10 +18,9 @@ namespace {
 constexpr int kGroups = 3;
 constexpr int kWriters = 3;
 
-EngineOptions NodeLog() { return {.spaces = {"log"}, .compress = false}; }
+EngineOptions NodeLog() { return {.spaces = LogSpaces(), .compress = false}; }
 EngineOptions NodeState() {
-  return {
-      .spaces = {"replica", "items", "index", "catalog"}, .atomic_flush = true, .log_files = false};
+  return {.spaces = StateSpaces(), .atomic_flush = true, .log_files = false};
 }
 
 // Each set writes its number under two keys of its writer and one key of its own; all or none of
@@ -51,12 +50,13 @@ struct Load {
   void Write(Store& store, int group, int writer) {
     for (int number = 1; !stop; ++number) {
       std::atomic<int> answer = 0;
-      LogEntry entry{.group = GroupId(group + 1),
-                     .payload = PairOf(group, writer, number).Encode()};
-      store.Commit(std::move(entry), nullptr, [&answer](const Status& status, Lsn) {
-        answer = status.ok() ? 1 : 2;
-        answer.notify_one();
-      });
+      LogEntry entry{
+          .payload = std::make_shared<const std::string>(PairOf(group, writer, number).Encode())};
+      store.Commit(GroupId(group + 1), std::move(entry), nullptr,
+                   [&answer](const Status& status, Lsn) {
+                     answer = status.ok() ? 1 : 2;
+                     answer.notify_one();
+                   });
       answer.wait(0);
       ASSERT_EQ(answer, 1);
       acknowledged[group][writer] = number;

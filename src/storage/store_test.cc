@@ -2,110 +2,17 @@
 
 #include <future>
 #include <map>
-#include <set>
 #include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
-#include "base/random.h"
-#include "storage/engine_test_support.h"
-#include "storage/item.h"
-#include "storage/watched_engine.h"
+#include "storage/store_test_support.h"
 
 namespace orrery::storage {
 namespace {
 
 using Call = WatchedEngine::Call;
-
-EngineOptions NodeLog() { return {.spaces = {"log"}}; }
-EngineOptions NodeState() {
-  return {
-      .spaces = {"replica", "items", "index", "catalog"}, .atomic_flush = true, .log_files = false};
-}
-
-struct Disks {
-  std::shared_ptr<MemoryDisk> log = MakeMemoryDisk();
-  std::shared_ptr<MemoryDisk> state = MakeMemoryDisk();
-
-  // The log first: what is cut from it later must not be missed.
-  Disks AfterPowerCut() const {
-    Disks after{CopyOfMemoryDisk(*log), CopyOfMemoryDisk(*state)};
-    CrashMemoryDisk(*after.log);
-    CrashMemoryDisk(*after.state);
-    return after;
-  }
-};
-
-// A store that has recovered, and runs.
-class RunningStore {
- public:
-  explicit RunningStore(const Disks& disks, StoreOptions options = {},
-                        WatchedEngine::Before before_log = {},
-                        WatchedEngine::Before before_state = {})
-      : store_(std::make_unique<WatchedEngine>(OpenMemoryEngine(disks.log, NodeLog()),
-                                               std::move(before_log)),
-               std::make_unique<WatchedEngine>(OpenMemoryEngine(disks.state, NodeState()),
-                                               std::move(before_state)),
-               std::move(options)) {
-    recovered = store_.Recover([this](GroupId group, Lsn lsn, const WriteSetView&) {
-      seen.emplace_back(group.value(), lsn.value());
-    });
-    store_.Start();
-  }
-  Store* operator->() { return &store_; }
-  Store& operator*() { return store_; }
-
-  std::future<Result<Lsn>> Commit(GroupId group, const WriteSet& set) {
-    auto done = std::make_shared<std::promise<Result<Lsn>>>();
-    store_.Commit({.group = group, .payload = set.Encode()}, nullptr,
-                  [done](const Status& status, Lsn lsn) {
-                    done->set_value(status.ok() ? Result<Lsn>(lsn) : Error(status));
-                  });
-    return done->get_future();
-  }
-  Result<Lsn> Put(GroupId group, const std::string& key, const std::string& value) {
-    return Commit(group, PutOf(key, value)).get();
-  }
-  static WriteSet PutOf(const std::string& key, const std::string& value) {
-    WriteSet set;
-    set.PutItem(key, EncodeItem({}, value));
-    set.change = {.bytes = 1, .items = 1};
-    return set;
-  }
-  // The payload of an item; "" if it is not there.
-  std::string Get(const std::string& key) {
-    std::string value;
-    Status status = store_.state().Get(Index(Space::kItems), key, &value);
-    return status.ok() ? std::string(DecodeItem(value)->payload) : "";
-  }
-
-  Status recovered;
-  std::vector<std::pair<uint64_t, uint64_t>> seen;
-
- private:
-  Store store_;
-};
-
-template <typename F>
-bool Eventually(F condition) {
-  for (int tries = 0; tries < 2000; ++tries) {
-    if (condition()) {
-      return true;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return false;
-}
-
-size_t CountLog(Store& store) {
-  size_t count = 0;
-  auto at = store.log().NewIterator(0, "", "");
-  for (at->SeekToFirst(); at->Valid(); at->Next()) {
-    ++count;
-  }
-  return count;
-}
 
 TEST(StoreTest, EachGroupCountsItsOwnEntriesFromOne) {
   RunningStore store{Disks()};
@@ -126,7 +33,7 @@ TEST(StoreTest, EntriesOfAGroupAreAppliedAndAnsweredInTheOrderOfTheirCalls) {
     threads.emplace_back([&, group] {
       for (int i = 1; i <= 200; ++i) {
         WriteSet set = RunningStore::PutOf("g" + std::to_string(group), std::to_string(i));
-        store->Commit({.group = GroupId(group), .payload = set.Encode()}, nullptr,
+        store->Commit(GroupId(group), CommandOf(set), nullptr,
                       [&, group](const Status& status, Lsn lsn) {
                         ASSERT_TRUE(status.ok());
                         std::lock_guard lock(mutex);
@@ -217,7 +124,7 @@ TEST(StoreTest, AfterAFailedApplyTheWriteIsUnknownAndARestartBringsIt) {
 TEST(StoreTest, AnEntryThatCannotBeReadStopsTheNodeFromApplyingMore) {
   RunningStore store{Disks()};
   auto done = std::make_shared<std::promise<Status>>();
-  store->Commit({.group = GroupId(1), .payload = "not a write set"}, nullptr,
+  store->Commit(GroupId(1), CommandOf("not a write set"), nullptr,
                 [done](const Status& status, Lsn) { done->set_value(status); });
   EXPECT_EQ(done->get_future().get().code(), Code::kUnknownOutcome);
   EXPECT_FALSE(store->healthy());

@@ -14,7 +14,7 @@ namespace orrery::storage {
 
 class WatchedEngine final : public Engine {
  public:
-  enum class Call : uint8_t { kWrite, kSync, kFlush };
+  enum class Call : uint8_t { kWrite, kSync, kFlush, kIngest };
   // Called before the change on the thread that makes it. An error is given instead of the change.
   using Before = std::function<Status(Call)>;
 
@@ -42,10 +42,16 @@ class WatchedEngine final : public Engine {
                                         std::string_view upper, const Snapshot* snapshot) override {
     return engine_->NewIterator(space, lower, upper, snapshot);
   }
-  Status Ingest(const std::vector<IngestFile>& files) override { return engine_->Ingest(files); }
+  Status Ingest(const std::vector<IngestFile>& files) override {
+    ORRERY_RETURN_IF_ERROR(Ask(Call::kIngest));
+    return engine_->Ingest(files);
+  }
   Status WriteIngestFile(SpaceIndex space, const std::string& path,
                          const std::function<bool(std::string*, std::string*)>& pairs) override {
     return engine_->WriteIngestFile(space, path, pairs);
+  }
+  Status ReadIngestBounds(const std::string& path, std::string* first, std::string* last) override {
+    return engine_->ReadIngestBounds(path, first, last);
   }
   Status Checkpoint(const std::string& folder) override { return engine_->Checkpoint(folder); }
   uint64_t ApproximateBytes(SpaceIndex space, std::string_view begin,

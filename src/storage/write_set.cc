@@ -24,6 +24,34 @@ void AddChange(std::string& out, Kind kind, Space space, std::string_view key) {
   encoder.Bytes(key);
 }
 
+// What AddChange and what follows it wrote.
+struct EncodedChange {
+  Kind kind = Kind::kPut;
+  uint8_t space = 0;
+  std::string_view key;
+  std::string_view value;
+};
+
+Result<EncodedChange> ReadChange(Decoder& decoder) {
+  EncodedChange change;
+  change.kind = static_cast<Kind>(decoder.U8());
+  change.space = decoder.U8();
+  change.key = decoder.Bytes();
+  if (change.kind != Kind::kDelete) {
+    change.value = decoder.Bytes();
+  }
+  if (!decoder.ok() || change.space > Index(Space::kCatalog)) {
+    return Error(Code::kCorruption, "change in a log entry is malformed");
+  }
+  if (change.kind < Kind::kPutItem || change.kind > Kind::kDelete) {
+    return Error(Code::kCorruption, "change of an unknown kind in a log entry");
+  }
+  if (change.kind == Kind::kPutItem && change.value.size() < kItemHeaderBytes) {
+    return Error(Code::kCorruption, "item in a log entry is too short");
+  }
+  return change;
+}
+
 }  // namespace
 
 void WriteSet::PutItem(std::string_view key, std::string_view encoded_item) {
@@ -85,27 +113,36 @@ Status WriteSetView::AddTo(Batch& batch, Lsn lsn) const {
   Decoder decoder(changes_);
   std::string stamped;
   while (!decoder.done()) {
-    auto kind = static_cast<Kind>(decoder.U8());
-    uint8_t space = decoder.U8();
-    std::string_view key = decoder.Bytes();
-    std::string_view value = kind == Kind::kDelete ? std::string_view() : decoder.Bytes();
-    if (!decoder.ok() || space > Index(Space::kCatalog)) {
-      return Status(Code::kCorruption, "change in a log entry is malformed");
+    auto change = ReadChange(decoder);
+    if (!change) {
+      return change.error();
     }
-    switch (kind) {
+    switch (change->kind) {
       case Kind::kPutItem:
-        if (value.size() < kItemHeaderBytes) {
-          return Status(Code::kCorruption, "item in a log entry is too short");
-        }
-        stamped.assign(value);
+        stamped.assign(change->value);
         StampItem(stamped.data(), lsn);
-        batch.Put(space, key, stamped);
-        continue;
-      case Kind::kPut: batch.Put(space, key, value); continue;
-      case Kind::kMerge: batch.Merge(space, key, value); continue;
-      case Kind::kDelete: batch.Delete(space, key); continue;
+        batch.Put(change->space, change->key, stamped);
+        break;
+      case Kind::kPut: batch.Put(change->space, change->key, change->value); break;
+      case Kind::kMerge: batch.Merge(change->space, change->key, change->value); break;
+      case Kind::kDelete: batch.Delete(change->space, change->key); break;
     }
-    return Status(Code::kCorruption, "change of an unknown kind in a log entry");
+  }
+  return Status::Ok();
+}
+
+Status WriteSetView::ForEach(const std::function<void(const WriteSetChange&)>& visit) const {
+  Decoder decoder(changes_);
+  while (!decoder.done()) {
+    auto change = ReadChange(decoder);
+    if (!change) {
+      return change.error();
+    }
+    WriteSetChange seen{.space = static_cast<Space>(change->space), .key = change->key};
+    if (change->kind != Kind::kDelete) {
+      seen.value = change->value;
+    }
+    visit(seen);
   }
   return Status::Ok();
 }

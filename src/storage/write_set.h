@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -64,6 +65,13 @@ class WriteSet {
   std::string changes_;
 };
 
+// One change of a WriteSet, as a reader of the log sees it.
+struct WriteSetChange {
+  Space space = Space::kItems;
+  std::string_view key;
+  std::optional<std::string_view> value;  // of a merge its operand; none: a delete
+};
+
 // A WriteSet read back from its bytes.
 class WriteSetView {
  public:
@@ -77,6 +85,9 @@ class WriteSetView {
 
   // Adds the changes to a batch, with the LSN stamped into items. kCorruption as above.
   Status AddTo(Batch& batch, Lsn lsn) const;
+  // Visits the changes in order; items are not stamped. kCorruption as above, after those before
+  // it.
+  Status ForEach(const std::function<void(const WriteSetChange&)>& visit) const;
 
  private:
   std::string_view changes_;

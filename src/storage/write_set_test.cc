@@ -62,6 +62,25 @@ TEST(WriteSetTest, EverythingComesBackAndTheItemHasItsLsn) {
                          {Kind::kDelete, Index(Space::kCatalog), std::string("\0x", 2), ""}}));
 }
 
+TEST(WriteSetTest, AReaderVisitsTheChangesInOrder) {
+  const std::string bytes = SomeSet().Encode();
+  std::vector<std::string> seen;
+  Status status = WriteSetView::Parse(bytes)->ForEach([&](const WriteSetChange& change) {
+    seen.push_back(std::to_string(Index(change.space)) + " " + std::string(change.key) +
+                   (change.value ? " " + std::to_string(change.value->size()) : " gone"));
+  });
+  ASSERT_TRUE(status.ok());
+  EXPECT_EQ(seen,
+            (std::vector<std::string>{"1 key " + std::to_string(kItemHeaderBytes + 7), "2 entry 2",
+                                      "1 cells 7", "3 " + std::string("\0x", 2) + " gone"}));
+  auto cut = WriteSetView::Parse(std::string_view(bytes).substr(0, bytes.size() - 1));
+  seen.clear();
+  status = cut->ForEach(
+      [&](const WriteSetChange& change) { seen.emplace_back(std::string(change.key)); });
+  EXPECT_EQ(status.code(), Code::kCorruption);
+  EXPECT_EQ(seen.size(), 3u);
+}
+
 TEST(WriteSetTest, TotalsOfAnySizeComeBack) {
   for (int64_t value : {int64_t{0}, int64_t{1}, int64_t{-1}, std::numeric_limits<int64_t>::max(),
                         std::numeric_limits<int64_t>::min()}) {

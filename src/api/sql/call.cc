@@ -69,9 +69,8 @@ void Call::AddContainerHeaders(const model::Container& container) {
 }
 
 Result<Consistency> ParseConsistency(std::string_view name) {
-  for (Consistency level :
-       {Consistency::kStrong, Consistency::kBoundedStaleness, Consistency::kSession,
-        Consistency::kConsistentPrefix, Consistency::kEventual}) {
+  for (Consistency level : {Consistency::kStrong, Consistency::kBounded, Consistency::kSession,
+                            Consistency::kPrefix, Consistency::kEventual}) {
     if (ConsistencyName(level) == name) {
       return level;
     }
@@ -85,15 +84,15 @@ Result<Consistency> ParseConsistency(std::string_view name) {
 std::string_view ConsistencyName(Consistency level) {
   switch (level) {
     case Consistency::kStrong: return "Strong";
-    case Consistency::kBoundedStaleness: return "BoundedStaleness";
+    case Consistency::kBounded: return "BoundedStaleness";
     case Consistency::kSession: return "Session";
-    case Consistency::kConsistentPrefix: return "ConsistentPrefix";
+    case Consistency::kPrefix: return "ConsistentPrefix";
     case Consistency::kEventual: return "Eventual";
   }
   return "Session";
 }
 
-Result<partition::ReadPrice> Call::ReadPrice() const {
+Result<Consistency> Call::Level() const {
   Consistency level = options().consistency;
   if (std::string_view asked = Header("x-ms-consistency-level"); !asked.empty()) {
     ORRERY_TRY(Consistency wanted, ParseConsistency(asked));
@@ -105,8 +104,7 @@ Result<partition::ReadPrice> Call::ReadPrice() const {
     }
     level = wanted;
   }
-  return level <= Consistency::kBoundedStaleness ? partition::ReadPrice::kTwoReplicas
-                                                 : partition::ReadPrice::kOneReplica;
+  return level;
 }
 
 Result<Lsn> Call::SessionOf(const partition::PartitionRange& range) const {

@@ -61,9 +61,8 @@ struct Call {
   void AddContainerHeaders(const model::Container& container);
 
   // Request headers that data operations share -------------------------------------------------
-  // Whether reads are priced as of two replicas. kInvalidArgument: unknown, or stronger than the
-  // account's.
-  Result<partition::ReadPrice> ReadPrice() const;
+  // How new what is read must be. kInvalidArgument: unknown, or stronger than the account's.
+  Result<Consistency> Level() const;
   // What the client has seen of this partition; 0 if it sent no token for it.
   Result<Lsn> SessionOf(const partition::PartitionRange& range) const;
   Result<model::ThroughputRequest> Throughput() const;

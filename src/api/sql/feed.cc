@@ -34,7 +34,7 @@ struct Feed {
   uint32_t items_max = kPageItems;
   std::string filter;
   types::Document parameters;
-  partition::ReadPrice price = partition::ReadPrice::kOneReplica;
+  Consistency level = Consistency::kSession;
 };
 
 Result<uint32_t> PageSize(std::string_view text) {
@@ -127,7 +127,7 @@ Result<Feed> ReadRequest(const Call& call, const Container& container) {
   Feed feed;
   ORRERY_TRY(feed.position, WholeOf(call, container, feed));
   ORRERY_TRY(feed.items_max, PageSize(call.Header("x-ms-max-item-count")));
-  ORRERY_TRY(feed.price, call.ReadPrice());
+  ORRERY_TRY(feed.level, call.Level());
   if (std::string_view continuation = call.Header("x-ms-continuation"); !continuation.empty()) {
     ORRERY_TRY(feed.position, ReadContinuation(continuation, feed.position.range));
   }
@@ -198,7 +198,7 @@ Task<Status> PageReader::Read() {
     read.items_max = feed_.items_max - static_cast<uint32_t>(count_);
     read.filter = feed_.filter;
     read.parameters = feed_.parameters;
-    read.price = feed_.price;
+    read.level = feed_.level;
     Result<Lsn> session = call_.SessionOf(range);
     if (!session) {
       co_return session.error();

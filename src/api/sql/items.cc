@@ -140,9 +140,9 @@ Task<> PostItems(Call& call) {
 Task<> ReadItem(Call& call) {
   const Container& container = *call.found;
   Result<ItemAddress> address = AddressFromHeader(call, container);
-  Result<partition::ReadPrice> price = call.ReadPrice();
-  if (!address || !price) {
-    call.Fail(!address ? address.error() : price.error());
+  Result<Consistency> level = call.Level();
+  if (!address || !level) {
+    call.Fail(!address ? address.error() : level.error());
     co_return;
   }
   Result<Lsn> session = call.SessionOf(container.map->Find(address->epk));
@@ -156,7 +156,7 @@ Task<> ReadItem(Call& call) {
   read.id = call.item();
   read.if_none_match = call.Header("if-none-match");
   read.session = *session;
-  read.price = *price;
+  read.level = *level;
   Reply reply = co_await call.router().Execute(container.ring(), epk, read);
   call.AddPartitionHeaders(reply);
   call.AddContainerHeaders(container);

@@ -20,13 +20,7 @@
 
 namespace orrery::api::sql {
 
-enum class Consistency : uint8_t {
-  kStrong,
-  kBoundedStaleness,
-  kSession,
-  kConsistentPrefix,
-  kEventual
-};
+using Consistency = partition::ReadLevel;
 // kInvalidArgument if there is no such level.
 Result<Consistency> ParseConsistency(std::string_view name);
 std::string_view ConsistencyName(Consistency level);

@@ -1,0 +1,322 @@
+#include "cluster/instance.h"
+
+#include "base/log.h"
+#include "cluster/report.h"
+
+namespace orrery::cluster {
+
+using model::CatalogView;
+using replication::CallKind;
+using runtime::Task;
+
+namespace {
+
+constexpr GroupId kMetaGroup(0);
+
+std::string Request(CallKind kind, std::string_view body) {
+  std::string request(1, static_cast<char>(kind));
+  request += body;
+  return request;
+}
+
+}  // namespace
+
+Instance::Instance(InstanceOptions options, std::unique_ptr<storage::Engine> log,
+                   std::unique_ptr<storage::Engine> state, storage::StoreOptions store_options,
+                   runtime::WorkerPool& workers, const Clock& clock, Random& random,
+                   const partition::OperationRegistry& registry, replication::Transport* transport)
+    : options_(std::move(options)),
+      workers_(workers),
+      clock_(clock),
+      random_(random),
+      registry_(registry),
+      transport_(transport) {
+  store_options.on_flushed = [this] {
+    if (raft_ != nullptr) {
+      raft_->OnFlushed();
+    }
+  };
+  store_ =
+      std::make_unique<storage::Store>(std::move(log), std::move(state), std::move(store_options));
+}
+
+Instance::~Instance() = default;
+
+Status Instance::Open() {
+  model::RecoveredOutcomes outcomes;
+  ORRERY_RETURN_IF_ERROR(
+      store_->Recover([&](GroupId group, Lsn lsn, const storage::WriteSetView& set) {
+        if (set.id != storage::OperationId()) {
+          outcomes[group].push_back(
+              {.id = set.id, .lsn = lsn, .result = std::string(set.result), .time = set.time});
+        }
+      }));
+  if (clustered()) {
+    replication::RaftHostOptions raft_options = options_.raft;
+    raft_options.on_difference = [this](GroupId group, ReplicaId replica) {
+      workers_.at(0).Spawn(ReplaceBroken(group, replica));
+    };
+    raft_ = std::make_unique<replication::RaftHost>(self(), *store_, workers_, clock_, random_,
+                                                    *transport_, std::move(raft_options));
+    raft_->snapshots().SetExtra([this](GroupId group) { return SnapshotExtra(group); });
+    meta_raft_ = std::make_shared<replication::RaftReplicaSet>(
+        kMetaGroup, options_.identity->meta_replica, *raft_, workers_.at(0));
+    meta_ = meta_raft_;
+  } else {
+    meta_ = std::make_shared<replication::LocalReplicaSet>(kMetaGroup, *store_, workers_.at(0));
+  }
+  ORRERY_RETURN_IF_ERROR(OpenMeta(outcomes[kMetaGroup]));
+  outcomes.erase(kMetaGroup);
+  auto find_ring = [this](ContainerId container) { return catalog_->FindRing(container); };
+  router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_, clock_);
+  host_ = std::make_unique<model::PartitionHost>(*catalog_, *store_, workers_, clock_, replicas_,
+                                                 options_.host);
+  if (clustered()) {
+    ConnectRouter();
+    host_->SetCluster(self(), raft_.get(), [this](GroupId group, ReplicaId broken) {
+      return ReplaceBroken(group, broken);
+    });
+  }
+  catalog_->AddListener(host_.get());
+  catalog_->AddListener(this);
+  return host_->Load(std::move(outcomes));
+}
+
+Status Instance::OpenMeta(const std::vector<model::RecoveredOutcome>& outcomes) {
+  catalog_ = std::make_unique<model::Catalog>(*meta_, workers_, clock_, random_, options_.limits);
+  ORRERY_RETURN_IF_ERROR(
+      catalog_->Load(store_->state(), store_->Record(kMetaGroup).time, outcomes));
+  if (!clustered()) {
+    return catalog_->view()->clustered() && !options_.begins_cluster
+               ? Status(Code::kInvalidArgument,
+                        "this data folder belongs to a cluster: start it as a member")
+               : Status::Ok();
+  }
+  catalog_->SetForward([this](std::string change) { return ForwardChange(std::move(change)); });
+  catalog_->SetHealth([this] { return Health(); });
+  ORRERY_RETURN_IF_ERROR(FoundMeta());
+  auto heads = store_->ReadHeads(kMetaGroup);
+  if (!heads) {
+    return heads.error();
+  }
+  meta_heads_ = std::move(*heads);
+  return Status::Ok();
+}
+
+// The replica of the meta group: the one that is here, the first of a cluster, or one that waits
+// for a snapshot.
+Status Instance::FoundMeta() {
+  auto log = store_->Log(kMetaGroup);
+  if (log && log->broken() && !log->base) {
+    // Killed in its first snapshot: it has promised nothing yet.
+    ORRERY_RETURN_IF_ERROR(store_->Discard(kMetaGroup));
+    log.reset();
+  }
+  if (log) {
+    return log->broken() ? Status(Code::kCorruption,
+                                  "this node's copy of the catalog is broken (" + log->damage +
+                                      "): remove the node, and let it join with an empty folder")
+                         : Status::Ok();
+  }
+  storage::ReplicaIdentity identity{.id = options_.identity->meta_replica,
+                                    .spans = storage::CatalogSpans()};
+  std::optional<storage::LogBase> base;
+  storage::HardState hard;
+  auto placement = catalog_->view()->FindPlacement(kMetaGroup);
+  if (placement != nullptr && placement->founds(identity.id)) {
+    base = model::FoundingBase(*placement, store_->Record(kMetaGroup).applied);
+    hard.term = 1;
+  }
+  return store_->Found(kMetaGroup, identity, base, hard);
+}
+
+void Instance::ConnectRouter() {
+  partition::Remote remote;
+  remote.self = self();
+  remote.nodes = [this](PartitionId partition) {
+    std::vector<NodeId> nodes;
+    if (auto placement = catalog_->view()->FindPlacement(GroupId(partition.value()))) {
+      for (const model::PlacedReplica& member : placement->members) {
+        nodes.push_back(member.node);
+      }
+    }
+    return nodes;
+  };
+  remote.call = [this](NodeId node, std::string message) {
+    return transport_->Call(node, Request(CallKind::kOperation, message));
+  };
+  router_->SetRemote(std::move(remote));
+}
+
+void Instance::Start() {
+  store_->Start();
+  if (clustered()) {
+    FollowNodes(*catalog_->view());
+    raft_->Start();
+    raft_->Insert(meta_raft_);
+    workers_.at(0).Post([this] {
+      meta_raft_->Start(std::move(meta_heads_), false);
+      OnPlaced(*catalog_->view(), {kMetaGroup});
+    });
+    workers_.at(0).Spawn(Care(gate_.Enter()));
+  }
+  host_->Start();
+}
+
+void Instance::Stop() {
+  if (stopping_.exchange(true)) {
+    return;
+  }
+  gate_.Close();
+  if (catalog_ != nullptr) {
+    catalog_->Stop();
+  }
+  if (host_ != nullptr) {
+    host_->Stop();
+  }
+  if (raft_ != nullptr) {
+    raft_->Stop();
+  }
+  store_->Stop();
+}
+
+Task<> Instance::HandOver(Duration longest) {
+  if (!clustered()) {
+    co_return;
+  }
+  for (const auto& set : raft_->All()) {
+    set->worker().Post([set] { set->TransferAway(); });
+  }
+  Instant until = clock_.Now() + longest;
+  auto leads = [this] {
+    for (const auto& set : raft_->All()) {
+      if (set->leads()) {
+        return true;
+      }
+    }
+    return false;
+  };
+  while (leads() && clock_.Now() < until) {
+    co_await runtime::Sleep(std::chrono::milliseconds(5));
+  }
+}
+
+// What the transport brings -----------------------------------------------------------------------
+
+void Instance::OnFrame(NodeId from, std::string frame) { raft_->OnFrame(from, std::move(frame)); }
+
+void Instance::OnRefused(NodeId node) { raft_->OnRefused(node); }
+
+Task<std::string> Instance::OnCall(NodeId from, std::string request) {
+  if (request.empty()) {
+    co_return "";
+  }
+  auto kind = static_cast<CallKind>(request[0]);
+  request.erase(0, 1);
+  if (kind == CallKind::kJoin) {
+    co_return co_await Join(std::move(request));
+  }
+  if (from == NodeId()) {
+    co_return "";  // no member: it may ask for nothing else
+  }
+  switch (kind) {
+    case CallKind::kOperation: co_return co_await router_->HandleMessage(std::move(request));
+    case CallKind::kSnapshot: co_return co_await raft_->snapshots().Handle(std::move(request));
+    case CallKind::kCatalog: co_return co_await catalog_->HandleForwarded(std::move(request));
+    case CallKind::kInspect: {
+      NodeReport report = co_await InspectHere();
+      co_return EncodeReport(report);
+    }
+    case CallKind::kJoin: break;
+  }
+  co_return "";
+}
+
+std::string Instance::JoinRequest(const model::CatalogChange& add_node) {
+  return Request(CallKind::kJoin, add_node.Encode());
+}
+
+Task<std::string> Instance::Join(std::string request) {
+  auto change = model::CatalogChange::Decode(request);
+  if (!change) {
+    co_return model::EncodeAnswer(Error(change.error()));
+  }
+  if (!std::holds_alternative<model::change::AddNode>(change->what)) {
+    co_return model::EncodeAnswer(Error(Code::kForbidden, "only members may change the catalog"));
+  }
+  co_return model::EncodeAnswer(co_await catalog_->Execute(std::move(*change)));
+}
+
+// To the leader of the meta group, or to somebody who may know it.
+Task<Result<std::string>> Instance::ForwardChange(std::string change) {
+  NodeId to = meta_->leader_node();
+  if (to == NodeId()) {
+    std::vector<NodeId> others;
+    for (const auto& [id, node] : catalog_->view()->nodes) {
+      if (id != self() && node->state != model::NodeState::kRemoved && raft_->Alive(id)) {
+        others.push_back(id);
+      }
+    }
+    if (others.empty()) {
+      co_return Error(Code::kUnavailable, "no other node can be reached");
+    }
+    to = others[next_try_++ % others.size()];
+  }
+  co_return co_await transport_->Call(to, Request(CallKind::kCatalog, change));
+}
+
+Task<std::string> Instance::SnapshotExtra(GroupId group) {
+  auto replica = replicas_.Find(PartitionId(group.value()));
+  if (group == kMetaGroup || replica == nullptr) {
+    co_return "";
+  }
+  auto encode = [replica]() -> Task<std::string> { co_return replica->EncodeOutcomes(); };
+  co_return co_await runtime::OnWorker(replica->worker(), encode);
+}
+
+// What the catalog says ---------------------------------------------------------------------------
+
+void Instance::OnPlaced(const CatalogView& next, const std::vector<GroupId>& groups) {
+  if (!clustered()) {
+    return;
+  }
+  for (GroupId group : groups) {
+    auto placement = next.FindPlacement(group);
+    if (group == kMetaGroup && placement != nullptr) {
+      meta_raft_->SetPlacement(model::ConfigurationOf(placement->members));
+    }
+  }
+}
+
+void Instance::OnNodesChanged(const CatalogView& view) { FollowNodes(view); }
+
+void Instance::OnKeysChanged(const model::AccountKeys&) {
+  if (options_.on_keys) {
+    options_.on_keys();
+  }
+}
+
+void Instance::FollowNodes(const CatalogView& view) {
+  if (!clustered()) {
+    return;
+  }
+  std::vector<NodeId> peers;
+  if (view.nodes.empty()) {
+    for (const auto& [id, address] : options_.identity->nodes) {
+      peers.push_back(id);
+    }
+  }
+  for (const auto& [id, node] : view.nodes) {
+    if (node->state != model::NodeState::kRemoved) {
+      peers.push_back(id);
+    }
+  }
+  if (!peers.empty()) {
+    raft_->SetPeers(std::move(peers));
+    if (options_.on_nodes) {
+      options_.on_nodes(view);
+    }
+  }
+}
+
+}  // namespace orrery::cluster

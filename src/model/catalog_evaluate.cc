@@ -1,0 +1,491 @@
+#include "model/catalog_evaluate.h"
+
+#include <cinttypes>
+#include <set>
+
+#include "model/catalog_records.h"
+#include "types/rid.h"
+
+namespace orrery::model {
+
+using storage::Space;
+
+namespace {
+
+constexpr uint32_t kOffersMax = 1 << 24;  // their rids have three bytes
+constexpr size_t kNodeTextMax = 1024;     // an address, an endpoint, a zone
+constexpr GroupId kMetaGroup{0};
+
+Status NotFound() { return Status(Code::kNotFound, "Resource Not Found."); }
+
+// --- rules ---------------------------------------------------------------------------------------
+
+bool Matches(const std::string& if_match, uint64_t etag, WallTime time) {
+  return if_match.empty() || if_match == "*" || if_match == EtagText(etag, time);
+}
+
+Status CheckEtag(const std::string& if_match, uint64_t etag, WallTime time) {
+  if (Matches(if_match, etag, time)) {
+    return Status::Ok();
+  }
+  return Status(
+      Code::kPreconditionFailed,
+      "Operation cannot be performed because one of the specified precondition is not met.");
+}
+
+Status CheckNodeText(const std::string& address, const std::string& endpoint,
+                     const std::string& zone) {
+  if (address.rfind(':') == std::string::npos || address.size() > kNodeTextMax) {
+    return Status(Code::kInvalidArgument, "The address of a node must be host:port.");
+  }
+  if (endpoint.size() > kNodeTextMax || zone.size() > kNodeTextMax) {
+    return Status(Code::kInvalidArgument, "The endpoint or the zone of a node is too long.");
+  }
+  return Status::Ok();
+}
+
+// With number 0.
+Result<Offer> MakeOffer(const ThroughputRequest& throughput, const CatalogLimits& limits,
+                        WallTime now) {
+  Offer offer{.time = now, .etag = static_cast<uint64_t>(now.micros)};
+  if (throughput.manual && throughput.autoscale_max) {
+    return Error(Code::kInvalidArgument,
+                 "Only one of manual throughput and autoscale settings may be given.");
+  }
+  if (throughput.autoscale_max) {
+    offer.autoscale_max = *throughput.autoscale_max;
+    if (offer.autoscale_max < limits.autoscale_min || offer.autoscale_max % 1000 != 0 ||
+        offer.autoscale_max > limits.throughput_max) {
+      return Error(Code::kInvalidArgument, "The autoscale maximum throughput must be between " +
+                                               std::to_string(limits.autoscale_min) + " and " +
+                                               std::to_string(limits.throughput_max) +
+                                               " in increments of 1000.");
+    }
+    return offer;
+  }
+  offer.manual = throughput.manual.value_or(limits.default_throughput);
+  offer.chosen = throughput.manual.has_value();
+  if (offer.manual < limits.throughput_min || offer.manual % 100 != 0 ||
+      offer.manual > limits.throughput_max) {
+    return Error(Code::kInvalidArgument, "The offer should have valid throughput values between " +
+                                             std::to_string(limits.throughput_min) + " and " +
+                                             std::to_string(limits.throughput_max) +
+                                             " inclusive in increments of 100.");
+  }
+  return offer;
+}
+
+// --- the changes ---------------------------------------------------------------------------------
+
+class Evaluation {
+ public:
+  explicit Evaluation(const EvaluationInput& input) : in_(input), view_(input.view) {
+    done.next = input.next;
+    done.set.time = input.now;
+  }
+
+  Status Do(const change::CreateDatabase& what);
+  Status Do(const change::DropDatabase& what);
+  Status Do(const change::CreateContainer& what);
+  Status Do(const change::ReplaceContainer& what);
+  Status Do(const change::DropContainer& what);
+  Status Do(const change::ReplaceOffer& what);
+  Status Do(const change::ChangeKeys& what);
+  Status Do(const change::Cleared& what);
+  Status Do(const change::AddNode& what);
+  Status Do(const change::ChangeNode& what);
+  Status Do(const change::SetPlacements& what);
+
+  Evaluated done;
+
+ private:
+  uint64_t etag() const { return static_cast<uint64_t>(in_.now.micros); }
+  void Put(const std::string& key, const std::string& value) {
+    done.set.Put(Space::kCatalog, key, value);
+  }
+  void Delete(const std::string& key) { done.set.Delete(Space::kCatalog, key); }
+  void Put(const Database& database) { Put(DatabaseKey(database.id), EncodeDatabase(database)); }
+  void Put(const Container& container) {
+    Put(ContainerKey(container.id), EncodeContainer(container));
+  }
+  void Put(GroupId group, const Placement& placement) {
+    Put(PlacementKey(group), EncodePlacement(placement));
+  }
+  void PutCluster(uint64_t cluster) { Put(ClusterKey(), EncodeCluster(cluster, done.next)); }
+
+  Status CheckRoom() const;
+  Status NumberOffer(Offer& offer);
+  void Drop(const Container& container);
+  // A placement for each partition of a new container.
+  Status Place(const Container& container);
+  PlacedReplica NewReplica(NodeId node, bool voter = true) {
+    return {.replica = ReplicaId(done.next.replica++), .node = node, .voter = voter};
+  }
+  Status CheckPlacement(const PlacementChange& change, const Placement& before) const;
+
+  const EvaluationInput& in_;
+  const CatalogView& view_;
+};
+
+Status Evaluation::CheckRoom() const {
+  if (view_.databases.size() + view_.containers.size() >= in_.limits.resources_max) {
+    return Status(Code::kForbidden,
+                  "The account has reached its limit of databases and containers.");
+  }
+  return Status::Ok();
+}
+
+Status Evaluation::NumberOffer(Offer& offer) {
+  if (done.next.offer >= kOffersMax) {
+    return Status(Code::kForbidden, "The account has made as many offers as it can name.");
+  }
+  offer.number = done.next.offer++;
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::CreateDatabase& what) {
+  ORRERY_RETURN_IF_ERROR(CheckResourceName(what.name));
+  if (view_.FindDatabase(what.name) != nullptr) {
+    return Status(Code::kAlreadyExists,
+                  "Resource with specified id, name, or unique index already exists.");
+  }
+  ORRERY_RETURN_IF_ERROR(CheckRoom());
+  Database made{
+      .id = DatabaseId(done.next.database++), .name = what.name, .time = in_.now, .etag = etag()};
+  if (what.throughput.manual || what.throughput.autoscale_max) {
+    auto offer = MakeOffer(what.throughput, in_.limits, in_.now);
+    if (!offer) {
+      return offer.error();
+    }
+    ORRERY_RETURN_IF_ERROR(NumberOffer(*offer));
+    made.offer = *offer;
+  }
+  Put(made);
+  Put(CountersKey(), EncodeCounters(done.next));
+  done.outcome.id = made.id.value();
+  return Status::Ok();
+}
+
+void Evaluation::Drop(const Container& container) {
+  std::vector<PartitionId> partitions = PartitionsOf(container);
+  done.set.frees_space = true;
+  Delete(ContainerKey(container.id));
+  if (!view_.clustered()) {
+    Put(DroppedKey(container.id), EncodeDropped(partitions));
+    return;
+  }
+  // Each node discards by itself what no placement names any more.
+  for (PartitionId id : partitions) {
+    if (view_.placements.contains(GroupId(id.value()))) {
+      Delete(PlacementKey(GroupId(id.value())));
+    }
+  }
+}
+
+Status Evaluation::Do(const change::DropDatabase& what) {
+  auto database = view_.FindDatabase(what.name);
+  if (database == nullptr) {
+    return NotFound();
+  }
+  ORRERY_RETURN_IF_ERROR(CheckEtag(what.if_match, database->etag, database->time));
+  for (const auto& container : view_.ContainersOf(database->id)) {
+    Drop(*container);
+  }
+  Delete(DatabaseKey(database->id));
+  return Status::Ok();
+}
+
+Status Evaluation::Place(const Container& container) {
+  if (!view_.clustered()) {
+    return Status::Ok();
+  }
+  std::vector<NodeLoad> nodes = LoadsOf(view_, in_.health, in_.limits.placement);
+  for (const auto& range : container.map->ranges()) {
+    std::vector<NodeId> placed = PlaceNewSet(nodes, in_.limits.placement.factor);
+    if (placed.empty()) {
+      return Status(Code::kUnavailable, "No node can take the partitions of a new container.");
+    }
+    Placement placement;
+    for (NodeId node : placed) {
+      placement.members.push_back(NewReplica(node));
+    }
+    placement.founders = placement.members;
+    Put(GroupId(range.id.value()), placement);
+  }
+  PutCluster(view_.cluster);
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::CreateContainer& what) {
+  auto database = view_.FindDatabase(what.database);
+  if (database == nullptr) {
+    return Status(Code::kOwnerNotFound, "Owner resource does not exist");
+  }
+  auto definition = NormalizeContainer(what.definition.root());
+  if (!definition) {
+    return definition.error();
+  }
+  Container made;
+  made.definition = std::move(*definition);
+  made.name = made.definition.Get("id").string();
+  if (view_.containers.contains({database->id, made.name})) {
+    return Status(Code::kAlreadyExists,
+                  "Resource with specified id, name, or unique index already exists.");
+  }
+  ORRERY_RETURN_IF_ERROR(CheckRoom());
+  made.id = ContainerId(done.next.container++);
+  made.database = database->id;
+  made.database_name = database->name;
+  made.time = in_.now;
+  made.etag = etag();
+  ORRERY_RETURN_IF_ERROR(made.ReadDefinition());
+  size_t parts = 1;
+  bool shares = database->offer && !what.throughput.manual && !what.throughput.autoscale_max;
+  if (!shares) {
+    auto offer = MakeOffer(what.throughput, in_.limits, in_.now);
+    if (!offer) {
+      return offer.error();
+    }
+    ORRERY_RETURN_IF_ERROR(NumberOffer(*offer));
+    made.offer = *offer;
+    parts = partition::PartitionCount(made.offer->spendable(), in_.limits.partition_throughput);
+  }
+  made.map = std::make_shared<const partition::PartitionMap>(
+      partition::PartitionMap::Even(made.key, parts, PartitionId(done.next.partition)));
+  done.next.partition += parts;
+  Put(made);
+  Put(CountersKey(), EncodeCounters(done.next));
+  done.outcome.id = made.id.value();
+  return Place(made);
+}
+
+Status Evaluation::Do(const change::ReplaceContainer& what) {
+  auto before = view_.FindContainer(what.link);
+  if (before == nullptr) {
+    return NotFound();
+  }
+  ORRERY_RETURN_IF_ERROR(CheckEtag(what.if_match, before->etag, before->time));
+  auto definition = NormalizeContainer(what.definition.root());
+  if (!definition) {
+    return definition.error();
+  }
+  Container after = *before;
+  after.definition = std::move(*definition);
+  after.name = after.definition.Get("id").string();
+  ORRERY_RETURN_IF_ERROR(after.ReadDefinition());
+  ORRERY_RETURN_IF_ERROR(CheckContainerChange(*before, after));
+  after.version = before->version + 1;
+  after.time = in_.now;
+  after.etag = etag();
+  Put(after);
+  done.outcome.id = after.id.value();
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::DropContainer& what) {
+  auto container = view_.FindContainer(what.link);
+  if (container == nullptr) {
+    return NotFound();
+  }
+  ORRERY_RETURN_IF_ERROR(CheckEtag(what.if_match, container->etag, container->time));
+  Drop(*container);
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::ReplaceOffer& what) {
+  auto made = MakeOffer(what.throughput, in_.limits, in_.now);
+  if (!made) {
+    return made.error();
+  }
+  made->number = what.number;
+  for (const auto& [name, database] : view_.databases) {
+    if (database->offer && database->offer->number == what.number) {
+      ORRERY_RETURN_IF_ERROR(
+          CheckEtag(what.if_match, database->offer->etag, database->offer->time));
+      Database after = *database;
+      after.offer = *made;
+      Put(after);
+      return Status::Ok();
+    }
+  }
+  for (const auto& [id, container] : view_.containers_by_id) {
+    if (container->offer && container->offer->number == what.number) {
+      ORRERY_RETURN_IF_ERROR(
+          CheckEtag(what.if_match, container->offer->etag, container->offer->time));
+      uint64_t room = container->map->ranges().size() * in_.limits.partition_throughput;
+      if (made->spendable() > room) {
+        return Status(Code::kNotSupported,
+                      "Throughput above " + std::to_string(room) +
+                          " RU/s needs a partition split, which is not supported yet.");
+      }
+      Container after = *container;
+      after.offer = *made;
+      Put(after);
+      return Status::Ok();
+    }
+  }
+  return NotFound();
+}
+
+Status Evaluation::Do(const change::ChangeKeys& what) {
+  AccountKeys keys = view_.keys;
+  for (const KeyChange& change : what.keys) {
+    std::string& key = keys.keys[static_cast<size_t>(change.name)];
+    if (change.only_over.empty() ||
+        std::ranges::find(change.only_over, key) != change.only_over.end()) {
+      key = change.key;
+    }
+  }
+  if (keys != view_.keys) {
+    Put(KeysKey(), EncodeKeys(keys));
+  }
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::Cleared& what) {
+  if (view_.dropped.contains(what.container)) {
+    done.set.frees_space = true;
+    Delete(DroppedKey(what.container));
+  }
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::AddNode& what) {
+  ORRERY_RETURN_IF_ERROR(CheckNodeText(what.address, what.endpoint, what.zone));
+  NodeRecord node{.id = NodeId(done.next.node++),
+                  .address = what.address,
+                  .endpoint = what.endpoint,
+                  .zone = what.zone,
+                  .version = what.version,
+                  .joined = in_.now};
+  uint64_t cluster = view_.cluster;
+  Placement meta;
+  if (view_.clustered()) {
+    meta = *view_.FindPlacement(kMetaGroup);
+    ++meta.epoch;
+    meta.members.push_back(NewReplica(node.id, false));
+  } else {
+    while (cluster == 0) {
+      cluster = in_.random.Next();
+    }
+    meta.members = {NewReplica(node.id)};
+    meta.founders = meta.members;
+    for (const auto& [id, container] : view_.containers_by_id) {
+      for (const auto& range : container->map->ranges()) {
+        Placement placement{.members = {NewReplica(node.id)}};
+        placement.founders = placement.members;
+        Put(GroupId(range.id.value()), placement);
+      }
+    }
+  }
+  Put(kMetaGroup, meta);
+  Put(NodeKey(node.id), EncodeNode(node));
+  PutCluster(cluster);
+  done.outcome.id = node.id.value();
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::ChangeNode& what) {
+  auto before = view_.FindNode(what.node);
+  if (before == nullptr) {
+    return NotFound();
+  }
+  NodeRecord after = *before;
+  after.address = what.address.value_or(before->address);
+  after.endpoint = what.endpoint.value_or(before->endpoint);
+  after.zone = what.zone.value_or(before->zone);
+  after.version = what.version.value_or(before->version);
+  after.state = what.state.value_or(before->state);
+  if (after == *before) {
+    return Status::Ok();
+  }
+  if (before->state == NodeState::kRemoved) {
+    return Status(Code::kForbidden, "Node " + what.node.ToString() + " was removed.");
+  }
+  ORRERY_RETURN_IF_ERROR(CheckNodeText(after.address, after.endpoint, after.zone));
+  if (after.state != before->state && after.state == NodeState::kDraining) {
+    ORRERY_RETURN_IF_ERROR(CanDrain(view_, what.node));
+  }
+  if (after.state == NodeState::kRemoved) {
+    ORRERY_RETURN_IF_ERROR(CanRemove(view_, what.node));
+  }
+  Put(NodeKey(what.node), EncodeNode(after));
+  return Status::Ok();
+}
+
+Status Evaluation::CheckPlacement(const PlacementChange& change, const Placement& before) const {
+  std::set<NodeId> nodes;
+  size_t voters = 0;
+  for (const PlacedReplica& replica : change.members) {
+    auto node = view_.FindNode(replica.node);
+    const PlacedReplica* old = before.Find(replica.node);
+    bool known = old != nullptr && old->replica == replica.replica;
+    bool made =
+        replica.replica == ReplicaId() && node != nullptr && node->state != NodeState::kRemoved;
+    if ((!known && !made) || !nodes.insert(replica.node).second) {
+      return Status(Code::kInvalidArgument, "A replica of group " + change.group.ToString() +
+                                                " cannot be placed on node " +
+                                                replica.node.ToString() + ".");
+    }
+    voters += replica.voter ? 1 : 0;
+  }
+  if (voters == 0 || (before.voters() >= 3 && voters < 3)) {
+    return Status(Code::kInvalidArgument,
+                  "Group " + change.group.ToString() + " would have too few voters.");
+  }
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::SetPlacements& what) {
+  std::set<GroupId> groups;
+  for (const PlacementChange& change : what.placements) {
+    auto before = view_.FindPlacement(change.group);
+    if (before == nullptr || before->epoch != change.epoch) {
+      return Status(Code::kPreconditionFailed,
+                    "The placement of group " + change.group.ToString() + " has changed.");
+    }
+    if (!groups.insert(change.group).second) {
+      return Status(Code::kInvalidArgument,
+                    "Group " + change.group.ToString() + " is named twice.");
+    }
+    ORRERY_RETURN_IF_ERROR(CheckPlacement(change, *before));
+    Placement after{
+        .epoch = before->epoch + 1, .members = change.members, .founders = before->founders};
+    for (PlacedReplica& replica : after.members) {
+      if (replica.replica == ReplicaId()) {
+        replica = NewReplica(replica.node, replica.voter);
+      }
+    }
+    Put(change.group, after);
+  }
+  if (!what.placements.empty()) {
+    PutCluster(view_.cluster);
+  }
+  return Status::Ok();
+}
+
+}  // namespace
+
+Result<Evaluated> Evaluate(const CatalogChange& change, const EvaluationInput& input) {
+  Evaluation evaluation(input);
+  ORRERY_TRY_STATUS(
+      std::visit([&evaluation](const auto& what) { return evaluation.Do(what); }, change.what));
+  Evaluated done = std::move(evaluation.done);
+  done.outcome.kind = change.kind();
+  done.set.id = change.id;
+  done.set.result = done.outcome.Encode();
+  return done;
+}
+
+std::string EtagText(uint64_t etag, WallTime time) {
+  char text[64];
+  auto seconds = static_cast<uint32_t>(time.seconds());
+  std::snprintf(text, sizeof(text), "\"%08" PRIx32 "-%04x-%04x-%04x-%08" PRIx32 "%04x\"",
+                static_cast<uint32_t>(etag >> 32), static_cast<unsigned>(etag >> 16 & 0xFFFF),
+                static_cast<unsigned>(etag & 0xFFFF),
+                static_cast<unsigned>(time.micros >> 16 & 0xFFFF), seconds,
+                static_cast<unsigned>(time.micros & 0xFFFF));
+  return text;
+}
+
+}  // namespace orrery::model

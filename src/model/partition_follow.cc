@@ -1,0 +1,217 @@
+// PartitionHost on a cluster: replicas are where placements say.
+#include "base/log.h"
+#include "model/partition_host.h"
+
+namespace orrery::model {
+
+using partition::Replica;
+using replication::Configuration;
+using replication::RaftReplicaSet;
+using replication::Role;
+using runtime::Task;
+
+namespace {
+
+constexpr Duration kFollowPause = std::chrono::milliseconds(20);
+constexpr int kFollowEvery = 25;  // pauses, when nothing was said to have changed
+
+storage::ReplicaIdentity IdentityOf(const PlacedReplica& placed, ContainerId container,
+                                    const partition::PartitionRange& range) {
+  return {.id = placed.replica,
+          .generation = range.generation,
+          .spans = storage::PartitionSpans(container, range.range)};
+}
+
+}  // namespace
+
+Configuration ConfigurationOf(const std::vector<PlacedReplica>& members) {
+  Configuration configuration;
+  for (const PlacedReplica& member : members) {
+    configuration.members.push_back(
+        {member.replica, member.node, member.voter ? Role::kVoter : Role::kStandby});
+  }
+  return configuration;
+}
+
+storage::LogBase FoundingBase(const Placement& placement, Lsn applied) {
+  Lsn index = std::max(Lsn(1), applied);
+  return {.index = index,
+          .term = 1,
+          .configuration = ConfigurationOf(placement.founders).Encode(),
+          .configuration_index = index};
+}
+
+void PartitionHost::SetCluster(NodeId self, replication::RaftHost* raft, Replace replace) {
+  self_ = self;
+  raft_ = raft;
+  replace_ = std::move(replace);
+}
+
+// One that never had a base has promised nothing: it may begin again under its id.
+bool LostPromises(const storage::GroupLog& log) {
+  return log.broken() && !log.discarding && log.base.has_value();
+}
+
+void PartitionHost::OnPlaced(const CatalogView& next, const std::vector<GroupId>& groups) {
+  changed_ = true;
+}
+
+void PartitionHost::OnUnplaced(const std::vector<GroupId>& groups) { changed_ = true; }
+
+std::map<GroupId, PartitionHost::Wanted> PartitionHost::WantedHere(const CatalogView& view) const {
+  std::map<GroupId, Wanted> wanted;
+  for (const auto& [id, container] : view.containers_by_id) {
+    for (const partition::PartitionRange& range : container->map->ranges()) {
+      GroupId group(range.id.value());
+      auto placement = view.FindPlacement(group);
+      const PlacedReplica* placed = placement == nullptr ? nullptr : placement->Find(self_);
+      if (placed != nullptr) {
+        wanted[group] = {placement, *placed, container, view.FindDatabase(container->database_name),
+                         range};
+      }
+    }
+  }
+  return wanted;
+}
+
+Task<> PartitionHost::Follow(runtime::Gate::Pass pass) {
+  for (int quiet = 0; !stopping_; ++quiet) {
+    if (changed_.exchange(false) || quiet >= kFollowEvery) {
+      quiet = 0;
+      co_await FollowOnce();
+    }
+    co_await runtime::Sleep(kFollowPause);
+  }
+}
+
+Task<> PartitionHost::FollowOnce() {
+  auto view = catalog_.view();
+  std::map<GroupId, Wanted> wanted = WantedHere(*view);
+  for (const auto& set : raft_->All()) {
+    GroupId group = set->group();
+    if (group == GroupId(0)) {
+      continue;
+    }
+    auto placement = view->FindPlacement(group);
+    if (placement != nullptr) {
+      set->worker().Post(
+          [set, desired = ConfigurationOf(placement->members)] { set->SetPlacement(desired); });
+    }
+    auto found = wanted.find(group);
+    bool here = found != wanted.end() && found->second.placed.replica == set->replica();
+    bool replaced = found != wanted.end() && !here;  // by another one on this node: it is broken
+    // A replica that should go is still a member until the others have removed it.
+    if (!here && (placement == nullptr || set->gone() || replaced)) {
+      co_await Destroy(group);
+    }
+  }
+  for (GroupId group : store_.RaftGroups()) {
+    if (group != GroupId(0) && !wanted.contains(group) && raft_->Find(group) == nullptr) {
+      co_await Destroy(group);  // left by an earlier process
+    }
+  }
+  for (const auto& [group, one] : wanted) {
+    if (stopping_) {
+      co_return;
+    }
+    if (raft_->Find(group) == nullptr && !co_await Adopt(group, one)) {
+      changed_ = true;  // again, soon
+    }
+  }
+}
+
+// Makes a replica that should be here. False: not now.
+Task<bool> PartitionHost::Adopt(GroupId group, const Wanted& wanted) {
+  if (wanted.database == nullptr) {
+    co_return false;
+  }
+  if (auto log = store_.Log(group);
+      log && LostPromises(*log) && log->identity.id == wanted.placed.replica) {
+    // What it had promised is lost with it: another one, with a new id, takes its place.
+    log::Error("a replica is broken and is made anew",
+               {{"group", group.ToString()}, {"why", log->damage}});
+    co_await replace_(group, wanted.placed.replica);
+    co_return true;
+  }
+  bool fresh = false;
+  auto prepare = [&] { return Prepare(group, wanted, &fresh); };
+  Result<std::vector<storage::LogEntry>> heads = co_await runtime::OnBlocking(workers_, prepare);
+  if (!heads) {
+    log::Warning("a replica cannot be made yet",
+                 {{"group", group.ToString()}, {"why", heads.error().ToString()}});
+    co_return false;
+  }
+  StartReplica(group, wanted, std::move(*heads), fresh);
+  co_return true;
+}
+
+// What is in the store of it, or its birth.
+Result<std::vector<storage::LogEntry>> PartitionHost::Prepare(GroupId group, const Wanted& wanted,
+                                                              bool* fresh) {
+  auto log = store_.Log(group);
+  if (log && (log->identity.id != wanted.placed.replica || log->broken())) {
+    Status status = store_.Discard(group);
+    if (!status.ok()) {
+      return Error(status);
+    }
+    log.reset();
+  }
+  if (!log) {
+    std::optional<storage::LogBase> base;
+    storage::HardState hard;
+    if (wanted.placement->founds(wanted.placed.replica)) {
+      base = FoundingBase(*wanted.placement, store_.Record(group).applied);
+      hard.term = 1;
+      *fresh = wanted.placement->founders.front().replica == wanted.placed.replica;
+    }
+    auto identity = IdentityOf(wanted.placed, wanted.container->id, wanted.range);
+    Status status = store_.Found(group, identity, base, hard);
+    if (!status.ok()) {
+      return Error(status);
+    }
+  }
+  return store_.ReadHeads(group);
+}
+
+void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
+                                 std::vector<storage::LogEntry> heads, bool fresh) {
+  runtime::Worker& worker = workers_.at(wanted.range.id.value());
+  auto set = std::make_shared<RaftReplicaSet>(group, wanted.placed.replica, *raft_, worker);
+  // The newest definition: it may have changed while the store was busy.
+  auto view = catalog_.view();
+  auto container = view->FindContainer(wanted.container->id);
+  auto replica = MakeReplica(container != nullptr ? container : wanted.container, *wanted.database,
+                             wanted.range, set);
+  set->SetPlacement(ConfigurationOf(wanted.placement->members));
+  replicas_.Add({replica});
+  raft_->Insert(set);
+  worker.Post([set, heads = std::move(heads), fresh] { set->Start(heads, fresh); });
+}
+
+// First nobody can find it, then the last operation on it ends, then its keys and its log go.
+Task<> PartitionHost::Destroy(GroupId group) {
+  PartitionId partition(group.value());
+  if (auto set = raft_->Find(group)) {
+    raft_->Remove(group);
+    auto detach = [set]() -> Task<> {
+      set->Stop();
+      set->SetListener(nullptr);
+      co_return;
+    };
+    co_await runtime::OnWorker(set->worker(), detach);
+  }
+  std::vector<std::weak_ptr<Replica>> leaving{replicas_.Find(partition)};
+  replicas_.Remove({partition});
+  co_await WaitUntilUnused(std::move(leaving));
+  if (stopping_) {
+    co_return;
+  }
+  auto discard = [this, group] { return store_.Discard(group); };
+  Status status = co_await runtime::OnBlocking(workers_, discard);
+  if (!status.ok()) {
+    log::Warning("a replica could not be deleted; it will be tried again",
+                 {{"group", group.ToString()}, {"why", status.ToString()}});
+  }
+}
+
+}  // namespace orrery::model

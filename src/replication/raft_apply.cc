@@ -1,0 +1,412 @@
+// RaftReplicaSet: committed entries into the state, reads, log cuts, snapshots.
+#include <algorithm>
+
+#include "base/log.h"
+#include "replication/raft_host.h"
+#include "replication/raft_replica_set.h"
+
+namespace orrery::replication {
+
+namespace {
+
+constexpr Duration kPollPause = std::chrono::milliseconds(2);
+constexpr Duration kFetchPause = std::chrono::milliseconds(200);
+constexpr int kFetchTries = 5;
+
+}  // namespace
+
+void RaftReplicaSet::TakeRecord(const storage::ReplicaRecord& record) {
+  bytes_.store(record.totals.bytes, std::memory_order_relaxed);
+  items_.store(record.totals.items, std::memory_order_relaxed);
+  applied_.store(record.applied.value(), std::memory_order_release);
+}
+
+storage::Totals RaftReplicaSet::totals() const {
+  return {bytes_.load(std::memory_order_relaxed), items_.load(std::memory_order_relaxed)};
+}
+
+// One batch at a time, of what is committed and durable here.
+void RaftReplicaSet::ScheduleApply() {
+  if (stopped_ || applying_ || installing_) {
+    return;
+  }
+  Lsn first(applied().value() + 1);
+  Lsn last = std::min(core_->commit(), core_->stored());
+  if (last < first) {
+    return;
+  }
+  applying_ = true;
+  std::vector<LogEntry> entries;
+  size_t bytes = 0;
+  for (Lsn index = first; index <= last && bytes < options_.apply_bytes_max;
+       index = Lsn(index.value() + 1)) {
+    const LogEntry* entry = cache_.Find(index);
+    if (entry == nullptr) {
+      break;
+    }
+    bytes += entry->bytes();
+    entries.push_back(*entry);
+    if (IsCheck(*entry)) {
+      break;  // the state is hashed as it is after it
+    }
+  }
+  if (entries.empty()) {
+    worker_.Spawn(ApplyFromLog(shared_from_this(), first, last));
+  } else {
+    StartApply(first, std::move(entries));
+  }
+}
+
+runtime::Task<> RaftReplicaSet::ApplyFromLog(std::shared_ptr<RaftReplicaSet> self, Lsn first,
+                                             Lsn last) {
+  auto read = [this, first, last] {
+    return store_.ReadLog(group_, first, last, options_.apply_bytes_max);
+  };
+  Result<std::vector<LogEntry>> entries = co_await runtime::OnBlocking(host_.workers(), read);
+  if (!entries) {
+    applying_ = false;
+    Fail(entries.error().ToString());
+    co_return;
+  }
+  auto check = std::ranges::find_if(*entries, IsCheck);
+  if (check != entries->end()) {
+    entries->erase(check + 1, entries->end());
+  }
+  StartApply(first, std::move(*entries));
+}
+
+void RaftReplicaSet::StartApply(Lsn first, std::vector<LogEntry> entries) {
+  auto done = [self = shared_from_this(), first, entries](const Status& status,
+                                                          const storage::ReplicaRecord& record) {
+    self->OnApplied(first, entries, status, record);
+  };
+  store_.Apply(group_, first, std::move(entries), &worker_, std::move(done));
+}
+
+void RaftReplicaSet::OnApplied(Lsn first, std::vector<LogEntry> entries, const Status& status,
+                               const storage::ReplicaRecord& record) {
+  applying_ = false;
+  if (stopped_) {
+    return;
+  }
+  if (!status.ok()) {
+    return Fail(status.ToString());
+  }
+  Lsn before = applied();
+  TakeRecord(record);
+  for (size_t i = 0; i < entries.size() && listener_ != nullptr; ++i) {
+    Lsn index(first.value() + i);
+    if (entries[i].kind == EntryKind::kCommand && index > before) {
+      auto view = storage::WriteSetView::Parse(*entries[i].payload);
+      listener_->OnApplied(index, *view);
+    }
+  }
+  if (IsCheck(entries.back())) {
+    StartHash(Lsn(first.value() + entries.size() - 1));
+  }
+  std::vector<Waiting> done;
+  while (!waiting_.empty() && waiting_.front().index <= record.applied) {
+    queued_bytes_ -= waiting_.front().bytes;
+    done.push_back(std::move(waiting_.front()));
+    waiting_.pop_front();
+  }
+  cache_.Shrink(std::min(record.applied, core_->stored()));
+  CommitChanges();
+  Publish();
+  for (Waiting& waiting : done) {
+    waiting.resume(waiting.index);
+  }
+  WakeReaders();
+  ScheduleApply();
+}
+
+// Configurations that are committed and applied, for the core and for the next log base.
+void RaftReplicaSet::CommitChanges() {
+  while (!changes_.empty() && changes_.front().first <= std::min(core_->commit(), applied()) &&
+         changes_.front().first <= core_->stored()) {
+    auto [index, configuration] = std::move(changes_.front());
+    changes_.pop_front();
+    configurations_.emplace_back(index, configuration);
+    if (configuration.Find(self_) == nullptr) {
+      gone_ = true;
+    }
+    Handle(core_->ConfigurationApplied(index, configuration, Now()));
+  }
+}
+
+// Reads -------------------------------------------------------------------------------------------
+
+runtime::Task<Status> RaftReplicaSet::ReadBarrier() {
+  if (!worker_.IsCurrent()) {
+    auto self = shared_from_this();
+    co_return co_await runtime::OnWorker(worker_, [self] { return self->ReadBarrier(); });
+  }
+  if (!leads()) {
+    co_return Status(Code::kNotLeader, "this replica does not lead");
+  }
+  if (HasLease() && applied() >= core_->commit()) {
+    co_return Status::Ok();
+  }
+  auto start = [this](std::function<void(Status)> resume) {
+    bool first = read_queue_.empty() && !read_round_;
+    read_queue_.push_back({Lsn(), std::move(resume)});
+    if (first) {
+      worker_.Post([self = shared_from_this()] { self->StartReadRound(); });
+    }
+  };
+  co_return co_await runtime::SuspendHere<Status>(std::move(start));
+}
+
+// Asks the others whether the term is still this one; all reads that wait share the question.
+void RaftReplicaSet::StartReadRound() {
+  if (stopped_ || read_round_ || read_queue_.empty()) {
+    return;
+  }
+  if (!leads()) {
+    for (ReadWait& wait : std::exchange(read_queue_, {})) {
+      wait.resume(Status(Code::kNotLeader, "this replica does not lead any more"));
+    }
+    return;
+  }
+  ReadRound round{.number = next_round_++, .started = host_.clock().Now()};
+  for (ReadWait& wait : std::exchange(read_queue_, {})) {
+    wait.index = std::max(wait.index, core_->commit());
+    round.waits.push_back(std::move(wait));
+  }
+  read_round_ = std::move(round);
+  if (HasLease()) {
+    return ConfirmReads();
+  }
+  std::string body;
+  Encoder encoder(body);
+  encoder.U64(core_->term());
+  encoder.U64(read_round_->number);
+  for (const Member& member : core_->configuration().members) {
+    if (member.role == Role::kVoter && member.id != self_) {
+      SendSmall(member.id, member.node, FrameKind::kProbe, body);
+    }
+  }
+  host_.Schedule(*this);
+  std::string own = body;
+  Encoder(own).Bool(true);
+  OnProbeAck(self_, Decoder(own));
+}
+
+void RaftReplicaSet::OnProbeAck(ReplicaId from, Decoder body) {
+  uint64_t term = body.U64();
+  uint64_t number = body.U64();
+  bool agrees = body.Bool();
+  if (!body.ok() || !agrees || !read_round_ || number != read_round_->number ||
+      term != core_->term() || !core_->leads()) {
+    return;
+  }
+  const Configuration& configuration = core_->configuration();
+  const Member* member = configuration.Find(from);
+  auto& acks = read_round_->acks;
+  if (member == nullptr || member->role != Role::kVoter ||
+      std::ranges::find(acks, from) != acks.end()) {
+    return;
+  }
+  acks.push_back(from);
+  if (acks.size() <= configuration.voters() / 2) {
+    return;
+  }
+  ConfirmReads();
+}
+
+// This replica led when the round began: what was committed then is all that they must see.
+void RaftReplicaSet::ConfirmReads() {
+  for (ReadWait& wait : std::exchange(read_round_, std::nullopt)->waits) {
+    read_waits_.push_back(std::move(wait));
+  }
+  WakeReaders();
+  StartReadRound();
+}
+
+// The leader sends its time with each append, and gets back the newest that a follower has seen.
+void RaftReplicaSet::OnStamp(const Message& message, uint64_t stamp) {
+  if (message.kind == MessageKind::kAppend && message.term >= core_->term()) {
+    heard_stamp_ = message.term == stamp_term_ ? std::max(heard_stamp_, stamp) : stamp;
+    stamp_term_ = message.term;
+  } else if (message.kind == MessageKind::kAppendResult && message.term == core_->term() &&
+             core_->leads()) {
+    Instant& newest = confirmed_[message.from];
+    newest = std::max(newest, Instant(Duration(static_cast<int64_t>(stamp))));
+  }
+}
+
+bool RaftReplicaSet::HasLease() const {
+  if (!options_.lease_reads || !leads() || no_lease_term_ == core_->term() ||
+      transfer_to_ != ReplicaId()) {
+    return false;
+  }
+  std::vector<Instant> times;
+  for (const Member& member : core_->configuration().members) {
+    if (member.role == Role::kVoter) {
+      auto found = confirmed_.find(member.id);
+      times.push_back(member.id == self_          ? Instant::max()
+                      : found == confirmed_.end() ? Instant()
+                                                  : found->second);
+    }
+  }
+  std::ranges::sort(times, std::greater());
+  if (times.empty()) {
+    return false;
+  }
+  Instant quorum = times[times.size() / 2];
+  Duration lease = options_.election_timeout * 9 / 10;
+  return quorum == Instant::max() || host_.clock().Now() < quorum + lease;
+}
+
+void RaftReplicaSet::WakeReaders() {
+  std::vector<ReadWait> ready;
+  std::erase_if(read_waits_, [&](ReadWait& wait) {
+    if (wait.index > applied()) {
+      return false;
+    }
+    ready.push_back(std::move(wait));
+    return true;
+  });
+  for (ReadWait& wait : ready) {
+    wait.resume(Status::Ok());
+  }
+}
+
+runtime::Task<Status> RaftReplicaSet::WaitApplied(Lsn lsn, Duration longest) {
+  Instant until = host_.clock().Now() + longest;
+  while (applied() < lsn) {
+    if (host_.clock().Now() >= until) {
+      co_return Status(Code::kSessionNotReached,
+                       "this replica has not yet applied " + lsn.ToString());
+    }
+    co_await runtime::Sleep(kPollPause);
+  }
+  co_return Status::Ok();
+}
+
+// The log -----------------------------------------------------------------------------------------
+
+void RaftReplicaSet::HoldLog(Duration how_long) {
+  hold_log_until_ = host_.clock().Now() + how_long;
+}
+
+// Cuts the log below what the state has on disk, less a trail for followers that are a little
+// behind and for the ids of operations.
+void RaftReplicaSet::OnFlushed() {
+  if (stopped_ || installing_ || core_ == nullptr || host_.clock().Now() < hold_log_until_) {
+    return;
+  }
+  uint64_t flushed = std::min(store_.Flushed(group_).value(), core_->stored().value());
+  flushed = std::min(flushed, core_->commit().value());
+  uint64_t to = flushed > options_.trail_entries ? flushed - options_.trail_entries : 0;
+  uint64_t term = to > 0 ? core_->TermOf(Lsn(to)) : 0;
+  if (to < base_.index.value() + options_.cut_entries || term == 0) {
+    return;
+  }
+  SnapshotMeta meta = base_;
+  meta.index = Lsn(to);
+  meta.term = term;
+  while (!configurations_.empty() && configurations_.front().first.value() <= to) {
+    meta.configuration_index = configurations_.front().first;
+    meta.configuration = std::move(configurations_.front().second);
+    configurations_.pop_front();
+  }
+  if (!changes_.empty() && changes_.front().first.value() <= to) {
+    return;  // not known to be committed yet
+  }
+  base_ = meta;
+  storage::AppendRequest request{.group = group_};
+  request.base = storage::LogBase{meta.index, meta.term, meta.configuration.Encode(),
+                                  meta.configuration_index};
+  appends_.push_back({.number = next_append_++});
+  auto done = [weak = weak_from_this(), number = appends_.back().number](const Status& status) {
+    if (auto self = weak.lock()) {
+      self->OnPersisted(number, status);
+    }
+  };
+  store_.Append(std::move(request), &worker_, std::move(done));
+  Handle(core_->LogCut(meta, Now()));
+}
+
+// Snapshots ---------------------------------------------------------------------------------------
+
+runtime::Task<> RaftReplicaSet::Install(std::shared_ptr<RaftReplicaSet> self, SnapshotMeta meta,
+                                        NodeId from_node) {
+  while (!stopped_ && (applying_ || !appends_.empty())) {
+    co_await runtime::Sleep(kPollPause);  // nothing new is begun while it installs
+  }
+  Result<storage::ReplicaRecord> record = Error(Code::kUnavailable);
+  for (int tries = 0; tries < kFetchTries && !stopped_; ++tries) {
+    record = co_await InstallFiles(meta, from_node);
+    if (record || record.error().code() != Code::kUnavailable) {
+      break;
+    }
+    log::Warning("a snapshot could not be fetched, it will be tried again",
+                 {{"group", group_.ToString()}, {"why", record.error().message()}});
+    co_await runtime::Sleep(kFetchPause);
+    if (leader_node() != NodeId()) {
+      from_node = leader_node();
+    }
+  }
+  installing_ = false;
+  if (stopped_) {
+    co_return;
+  }
+  if (!record && record.error().code() != Code::kUnavailable) {
+    co_return Fail(record.error().ToString());
+  }
+  if (!record) {
+    core_->InstallFailed();  // the leader begins again
+    ScheduleApply();
+    co_return;
+  }
+  base_ = meta;
+  changes_.clear();
+  configurations_.clear();
+  cache_.Reset(meta.index);
+  log_last_ = meta.index;
+  TakeRecord(*record);
+  log::Info("snapshot installed", {{"group", group_.ToString()},
+                                   {"index", meta.index.ToString()},
+                                   {"applied", record->applied.ToString()}});
+  if (listener_ != nullptr) {
+    listener_->OnReplaced();
+  }
+  Handle(core_->PersistedSnapshot(meta, Now()));
+  ScheduleApply();
+}
+
+// kUnavailable: nothing was touched. Anything else: the replica is broken and must be made anew.
+runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const SnapshotMeta& meta,
+                                                                           NodeId from_node) {
+  Result<ReceivedSnapshot> got = co_await host_.snapshots().Fetch(from_node, group_, meta.index);
+  if (!got) {
+    co_return Error(Code::kUnavailable, got.error().ToString());
+  }
+  auto install = [this, &got, &meta]() -> Status {
+    auto log = store_.Log(group_);
+    std::vector<storage::Engine::IngestFile> files;
+    for (const storage::SnapshotFile& file : got->files) {
+      files.push_back({storage::Index(file.space), file.path});
+    }
+    ORRERY_RETURN_IF_ERROR(store_.BeginInstall(group_, log->identity, got->id));
+    ORRERY_RETURN_IF_ERROR(store_.ClearSpans(group_));
+    ORRERY_RETURN_IF_ERROR(store_.IngestSnapshot(group_, files));
+    storage::LogBase base{meta.index, meta.term, meta.configuration.Encode(),
+                          meta.configuration_index};
+    ORRERY_RETURN_IF_ERROR(store_.FinishInstall(group_, base, {}));
+    Result<std::string> extra = store_.Extra(group_);
+    if (extra) {
+      extra_ = std::move(*extra);
+    }
+    return extra ? Status::Ok() : extra.error();
+  };
+  Status status = co_await runtime::OnBlocking(host_.workers(), install);
+  host_.snapshots().Drop(*got);
+  if (!status.ok()) {
+    co_return Error(Code::kCorruption, status.ToString());
+  }
+  co_return store_.Record(group_);
+}
+
+}  // namespace orrery::replication

@@ -1,0 +1,119 @@
+// RaftReplicaSet: are all replicas equal? A mark in the log says where they compare: each hashes
+// its state as it is after the mark, and tells the leader.
+#include <algorithm>
+
+#include "base/log.h"
+#include "replication/raft_host.h"
+#include "replication/raft_replica_set.h"
+
+namespace orrery::replication {
+
+namespace {
+
+constexpr storage::OperationId kCheckId{~uint64_t{0}, ~uint64_t{0}};
+constexpr size_t kCheckBytesMax = 64;
+constexpr Duration kCheckTime = std::chrono::minutes(10);
+
+}  // namespace
+
+bool RaftReplicaSet::IsCheck(const LogEntry& entry) {
+  if (entry.kind != EntryKind::kCommand || entry.bytes() > kCheckBytesMax) {
+    return false;
+  }
+  auto view = storage::WriteSetView::Parse(*entry.payload);
+  return view && view->id == kCheckId;
+}
+
+void RaftReplicaSet::Check() {
+  if (!leads() || check_index_ != Lsn() || transfer_to_ != ReplicaId()) {
+    return;
+  }
+  auto commit = [](std::shared_ptr<RaftReplicaSet> self) -> runtime::Task<> {
+    storage::WriteSet mark;
+    mark.id = kCheckId;
+    mark.time = self->store_.Record(self->group_).time;
+    (void)co_await self->Commit(std::move(mark), self->term());
+  };
+  worker_.Spawn(commit(shared_from_this()));
+}
+
+// REQUIRES: the mark at `index` is the last that was applied.
+void RaftReplicaSet::StartHash(Lsn index) {
+  NodeId leader = leader_node();
+  if (leads()) {
+    check_index_ = index;
+    check_until_ = host_.clock().Now() + kCheckTime;
+    hashes_.clear();
+    leader = host_.self();
+  }
+  std::shared_ptr<storage::Snapshot> state = store_.state().NewSnapshot();
+  worker_.Spawn(HashState(shared_from_this(), index, std::move(state), leader));
+}
+
+runtime::Task<> RaftReplicaSet::HashState(std::shared_ptr<RaftReplicaSet> self, Lsn index,
+                                          std::shared_ptr<storage::Snapshot> state, NodeId leader) {
+  auto hash = [this, &state]() -> Result<storage::SpanHash> {
+    auto log = store_.Log(group_);
+    if (!log) {
+      return Error(Code::kNotFound);
+    }
+    return store_.HashSpans(group_, log->identity.spans, "", state.get());
+  };
+  Result<storage::SpanHash> found = co_await runtime::OnBlocking(host_.workers(), hash);
+  if (!found || found->record.applied != index || stopped_) {
+    co_return;
+  }
+  std::string body;
+  Encoder encoder(body);
+  encoder.U64(index.value());
+  encoder.U64(found->hash);
+  if (leader == host_.self()) {
+    OnHash(self_, Decoder(body));
+  } else if (const Member* to = core_->configuration().Find(core_->leader())) {
+    SendSmall(to->id, to->node, FrameKind::kHash, body);
+  }
+}
+
+void RaftReplicaSet::OnHash(ReplicaId from, Decoder body) {
+  Lsn index(body.U64());
+  uint64_t hash = body.U64();
+  if (!body.ok() || index != check_index_ || !core_->leads()) {
+    return;
+  }
+  hashes_[from] = hash;
+  if (hashes_.size() == core_->configuration().members.size()) {
+    JudgeHashes();
+  }
+}
+
+// A replica that differs from a majority of the voters is wrong. Without one nobody can know.
+void RaftReplicaSet::JudgeHashes() {
+  check_index_ = Lsn();
+  std::map<uint64_t, size_t> votes;
+  for (const Member& member : core_->configuration().members) {
+    if (auto found = hashes_.find(member.id);
+        found != hashes_.end() && member.role == Role::kVoter) {
+      ++votes[found->second];
+    }
+  }
+  if (votes.empty() || (votes.size() == 1 && votes.begin()->second == hashes_.size())) {
+    return;
+  }
+  auto most = std::ranges::max_element(
+      votes, [](const auto& a, const auto& b) { return a.second < b.second; });
+  bool majority = most->second > core_->configuration().voters() / 2;
+  for (const auto& [replica, hash] : hashes_) {
+    if (hash == most->first) {
+      continue;
+    }
+    log::Error("replicas of a partition differ",
+               {{"group", group_.ToString()},
+                {"replica", replica.ToString()},
+                {"action", majority ? "it is made anew from the others" : "none: no majority"}});
+    if (majority && host_.options().on_difference) {
+      host_.options().on_difference(group_, replica);
+    }
+  }
+}
+
+}  // namespace orrery::replication

@@ -1,0 +1,198 @@
+// RaftReplicaSet: who the members are, who leads, and when a group may sleep.
+#include <algorithm>
+
+#include "base/log.h"
+#include "replication/raft_host.h"
+#include "replication/raft_replica_set.h"
+
+namespace orrery::replication {
+
+namespace {
+
+constexpr int kQuietAfterHeartbeats = 3;
+
+}  // namespace
+
+void RaftReplicaSet::SetPlacement(Configuration desired) {
+  if (desired_ == desired) {
+    return;
+  }
+  desired_ = std::move(desired);
+  if (core_ != nullptr && !core_->configuration().SameMembers(*desired_)) {
+    Wake();
+  }
+}
+
+// The next configuration on the way from `now` to the placement: first everybody comes as a
+// standby, then those who have caught up vote, then who should not vote stops, then the others go.
+std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configuration& now) const {
+  Configuration next = now;
+  for (const Member& wanted : desired_->members) {
+    if (now.Find(wanted.id) == nullptr) {
+      next.members.push_back({wanted.id, wanted.node, Role::kStandby});
+      return next;
+    }
+  }
+  bool all_vote = true;
+  for (Member& member : next.members) {
+    const Member* wanted = desired_->Find(member.id);
+    if (wanted == nullptr || wanted->role != Role::kVoter || member.role == Role::kVoter) {
+      continue;
+    }
+    all_vote = false;
+    if (core_->Match(member.id) >= core_->commit() && host_.Alive(member.node)) {
+      member.role = Role::kVoter;
+      return next;
+    }
+  }
+  if (!all_vote) {
+    return std::nullopt;  // nobody leaves before the new ones vote
+  }
+  for (Member& member : next.members) {
+    const Member* wanted = desired_->Find(member.id);
+    if (wanted != nullptr && wanted->role == Role::kStandby && member.role == Role::kVoter &&
+        member.id != self_) {
+      member.role = Role::kStandby;
+      return next;
+    }
+  }
+  for (const Member& member : now.members) {
+    if (desired_->Find(member.id) == nullptr && member.id != self_) {
+      std::erase_if(next.members, [&](const Member& other) { return other.id == member.id; });
+      return next;
+    }
+  }
+  return std::nullopt;
+}
+
+void RaftReplicaSet::Reconcile() {
+  if (!desired_ || !leads() || core_->changing() || transfer_to_ != ReplicaId() ||
+      core_->configuration().SameMembers(*desired_)) {
+    return;
+  }
+  std::optional<Configuration> next = NextConfiguration(core_->configuration());
+  if (!next) {
+    const Member* self = desired_->Find(self_);
+    if (self == nullptr || self->role != Role::kVoter) {
+      TransferAway();  // another leader removes this one
+    }
+    return;
+  }
+  Result<Update> update = core_->Change(*next, Now());
+  if (update) {
+    last_activity_ = host_.clock().Now();
+    Handle(std::move(*update));
+  } else if (update.error().code() == Code::kInvalidArgument) {
+    log::Warning("a change of members was refused",
+                 {{"group", group_.ToString()}, {"why", update.error().message()}});
+    desired_.reset();
+  }
+}
+
+// Leadership --------------------------------------------------------------------------------------
+
+void RaftReplicaSet::TransferAway() {
+  if (!leads() || transfer_to_ != ReplicaId()) {
+    return;
+  }
+  ReplicaId best;
+  Lsn best_match;
+  for (const Member& member : core_->configuration().members) {
+    const Member* wanted = desired_ ? desired_->Find(member.id) : &member;
+    if (member.id == self_ || member.role != Role::kVoter || wanted == nullptr ||
+        wanted->role != Role::kVoter || !host_.Alive(member.node)) {
+      continue;
+    }
+    Lsn match = core_->Match(member.id);
+    if (best == ReplicaId() || match > best_match) {
+      best = member.id;
+      best_match = match;
+    }
+  }
+  if (best == ReplicaId()) {
+    return;
+  }
+  transfer_to_ = best;
+  transfer_until_ = host_.clock().Now() + options_.election_timeout;
+  Wake();
+  StepTransfer();
+}
+
+// Proposals are held until the other has everything; then it is told to take over.
+void RaftReplicaSet::StepTransfer() {
+  if (transfer_to_ == ReplicaId() || stopped_) {
+    return;
+  }
+  if (!core_->leads() || host_.clock().Now() >= transfer_until_) {
+    transfer_to_ = ReplicaId();
+    FlushProposals();
+    return;
+  }
+  if (Result<Update> update = core_->Transfer(transfer_to_, Now())) {
+    no_lease_term_ = core_->term();
+    Handle(std::move(*update));
+  }
+}
+
+void RaftReplicaSet::OnNodeSilent(NodeId node, bool dead) {
+  if (stopped_ || core_ == nullptr) {
+    return;
+  }
+  bool concerns = std::ranges::any_of(core_->configuration().members,
+                                      [&](const Member& member) { return member.node == node; });
+  if (!concerns) {
+    return;
+  }
+  Wake();
+  if (dead && !core_->leads() && leader_node() == node) {
+    Handle(core_->LeaderDied(Now()));
+    Tick();
+  }
+}
+
+// Sleep -------------------------------------------------------------------------------------------
+
+// When every member has everything and nothing is going on, the clocks stop.
+void RaftReplicaSet::MaybeQuiet() {
+  Instant now = host_.clock().Now();
+  if (!options_.quiesce || !leads() ||
+      now < last_activity_ + kQuietAfterHeartbeats * options_.heartbeat || !queue_.empty() ||
+      !waiting_.empty() || !reading_.empty() || read_round_ || !appends_.empty() ||
+      transfer_to_ != ReplicaId() || check_index_ != Lsn() || core_->changing() ||
+      core_->commit() != core_->last() || applied() != core_->last() ||
+      (desired_ && !core_->configuration().SameMembers(*desired_))) {
+    return;
+  }
+  const Configuration& configuration = core_->configuration();
+  for (const Member& member : configuration.members) {
+    if (member.id != self_ &&
+        (core_->Match(member.id) != core_->last() || told_commit_[member.id] != core_->commit() ||
+         !host_.Alive(member.node))) {
+      return;
+    }
+  }
+  std::string body;
+  Encoder encoder(body);
+  encoder.U64(core_->term());
+  encoder.U64(core_->last().value());
+  for (const Member& member : configuration.members) {
+    if (member.id != self_) {
+      SendSmall(member.id, member.node, FrameKind::kQuiet, body);
+    }
+  }
+  quiet_ = true;
+  quiet_since_ = now;
+}
+
+void RaftReplicaSet::OnQuiet(NodeId from_node, ReplicaId from, Decoder body) {
+  uint64_t term = body.U64();
+  Lsn last(body.U64());
+  if (quiet_ || term != core_->term() || core_->leader() != from || core_->leads() ||
+      core_->last() != last || core_->commit() != last || !host_.Alive(from_node)) {
+    return;  // this one goes on, and its election timer wakes the others
+  }
+  quiet_ = true;
+  quiet_since_ = host_.clock().Now();
+}
+
+}  // namespace orrery::replication

@@ -1,0 +1,328 @@
+#include "replication/snapshot_transfer.h"
+
+#include <filesystem>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/log.h"
+
+namespace orrery::replication {
+
+using runtime::Task;
+using storage::SnapshotFile;
+
+namespace {
+
+enum class Request : uint8_t { kBegin = 1, kRead = 2, kEnd = 3 };
+
+constexpr size_t kFilesMax = 100'000;
+constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+
+std::string Answer(const Result<std::string>& result) {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(static_cast<uint8_t>(result ? Code::kOk : result.error().code()));
+  encoder.Raw(result ? *result : result.error().message());
+  return out;
+}
+
+Result<std::string> TakeAnswer(Result<std::string> answer) {
+  if (!answer) {
+    return answer;
+  }
+  Decoder decoder(*answer);
+  auto code = static_cast<Code>(decoder.U8());
+  if (!decoder.ok() || code > Code::kInternal) {
+    return Error(Code::kUnavailable, "a malformed answer about a snapshot");
+  }
+  std::string rest(decoder.Rest());
+  if (code != Code::kOk) {
+    return Error(code, std::move(rest));
+  }
+  return rest;
+}
+
+Result<std::string> ReadPart(const std::string& path, uint64_t offset, size_t size) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    return Error(Code::kNotFound, "a file of the snapshot is gone");
+  }
+  std::string bytes(size, '\0');
+  ssize_t got = pread(file, bytes.data(), size, static_cast<off_t>(offset));
+  close(file);
+  if (got < 0) {
+    return Error(Code::kUnavailable, "a file of the snapshot cannot be read");
+  }
+  bytes.resize(static_cast<size_t>(got));
+  return bytes;
+}
+
+Status AppendPart(const std::string& path, uint64_t offset, std::string_view bytes) {
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) {
+    return Status(Code::kUnavailable, "cannot write " + path);
+  }
+  ssize_t put = pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+  close(file);
+  return put == static_cast<ssize_t>(bytes.size())
+             ? Status::Ok()
+             : Status(Code::kUnavailable, "cannot write " + path);
+}
+
+struct Manifest {
+  uint64_t id = 0;
+  Lsn applied;
+  std::vector<SnapshotFile> files;
+
+  std::string Encode() const {
+    std::string out;
+    Encoder encoder(out);
+    encoder.U64(id);
+    encoder.U64(applied.value());
+    encoder.Varint(files.size());
+    for (const SnapshotFile& file : files) {
+      encoder.U8(storage::Index(file.space));
+      encoder.U64(file.bytes);
+      encoder.U64(file.hash);
+    }
+    return out;
+  }
+  static Result<Manifest> Decode(std::string_view bytes) {
+    Decoder decoder(bytes);
+    Manifest manifest;
+    manifest.id = decoder.U64();
+    manifest.applied = Lsn(decoder.U64());
+    uint64_t count = decoder.Varint();
+    for (uint64_t i = 0; i < count && i < kFilesMax && decoder.ok(); ++i) {
+      SnapshotFile file;
+      file.space = static_cast<storage::Space>(decoder.U8());
+      file.bytes = decoder.U64();
+      file.hash = decoder.U64();
+      manifest.files.push_back(std::move(file));
+    }
+    if (!decoder.done() || manifest.files.size() != count) {
+      return Error(Code::kUnavailable, "a malformed manifest of a snapshot");
+    }
+    return manifest;
+  }
+};
+
+}  // namespace
+
+SnapshotTransfer::SnapshotTransfer(storage::Store& store, runtime::WorkerPool& workers,
+                                   const Clock& clock, Random& random, Transport& transport,
+                                   std::string folder, SnapshotLimits limits)
+    : store_(store),
+      workers_(workers),
+      clock_(clock),
+      random_(random),
+      transport_(transport),
+      folder_(std::move(folder)),
+      limits_(limits) {
+  // What an earlier process left behind is of no use to anyone.
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+SnapshotTransfer::~SnapshotTransfer() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+// Receiver ----------------------------------------------------------------------------------------
+
+Task<Result<ReceivedSnapshot>> SnapshotTransfer::Fetch(NodeId from, GroupId group, Lsn index) {
+  std::string begin;
+  Encoder encoder(begin);
+  encoder.U8(static_cast<uint8_t>(Request::kBegin));
+  encoder.U64(group.value());
+  encoder.U64(index.value());
+  ORRERY_CO_TRY(std::string answer, TakeAnswer(co_await Call(from, std::move(begin))));
+  ORRERY_CO_TRY(Manifest manifest, Manifest::Decode(answer));
+  if (manifest.applied < index) {
+    co_return Error(Code::kUnavailable, "the snapshot is older than was promised");
+  }
+  ReceivedSnapshot received{.id = manifest.id,
+                            .folder = folder_ + "/in-" + std::to_string(random_.Next()),
+                            .files = std::move(manifest.files),
+                            .applied = manifest.applied};
+  std::error_code error;
+  std::filesystem::create_directories(received.folder, error);
+  if (error) {
+    co_return Error(Code::kUnavailable, "cannot make " + received.folder);
+  }
+  for (size_t i = 0; i < received.files.size(); ++i) {
+    received.files[i].path = received.folder + "/" + std::to_string(i) + ".sst";
+    Status status =
+        co_await FetchFile(from, received.id, static_cast<uint32_t>(i), received.files[i]);
+    if (!status.ok()) {
+      Drop(received);
+      co_return Error(status);
+    }
+  }
+  std::string end;
+  Encoder end_encoder(end);
+  end_encoder.U8(static_cast<uint8_t>(Request::kEnd));
+  end_encoder.U64(received.id);
+  (void)co_await Call(from, std::move(end));
+  co_return received;
+}
+
+Task<Result<std::string>> SnapshotTransfer::Call(NodeId to, std::string request) {
+  std::string message(1, static_cast<char>(CallKind::kSnapshot));
+  message += request;
+  return transport_.Call(to, std::move(message));
+}
+
+// In chunks, each tried again from where it stopped; then the whole file is checked.
+Task<Status> SnapshotTransfer::FetchFile(NodeId from, uint64_t id, uint32_t number,
+                                         const SnapshotFile& file) {
+  int failures = 0;
+  for (uint64_t offset = 0; offset < file.bytes;) {
+    std::string read;
+    Encoder encoder(read);
+    encoder.U8(static_cast<uint8_t>(Request::kRead));
+    encoder.U64(id);
+    encoder.U32(number);
+    encoder.U64(offset);
+    encoder.U32(
+        static_cast<uint32_t>(std::min<uint64_t>(limits_.chunk_bytes, file.bytes - offset)));
+    Instant started = clock_.Now();
+    Result<std::string> chunk = TakeAnswer(co_await Call(from, std::move(read)));
+    if (!chunk || chunk->empty()) {
+      if (++failures >= limits_.tries || (chunk && chunk->empty()) ||
+          chunk.error().code() == Code::kNotFound) {
+        co_return Status(Code::kUnavailable, "a snapshot could not be fetched to its end");
+      }
+      co_await runtime::Sleep(kRetryPause);
+      continue;
+    }
+    auto append = [&] { return AppendPart(file.path, offset, *chunk); };
+    Status status = co_await runtime::OnBlocking(workers_, append);
+    if (!status.ok()) {
+      co_return status;
+    }
+    offset += chunk->size();
+    Duration least(static_cast<int64_t>(chunk->size() * 1'000'000 / limits_.bytes_per_second));
+    auto took = std::chrono::duration_cast<Duration>(clock_.Now() - started);
+    if (took < least) {
+      co_await runtime::Sleep(least - took);
+    }
+  }
+  auto check = [&] { return storage::HashFile(file.path); };
+  Result<uint64_t> hash = co_await runtime::OnBlocking(workers_, check);
+  if (!hash || *hash != file.hash) {
+    co_return Status(Code::kUnavailable, "a file of the snapshot is not what was sent");
+  }
+  co_return Status::Ok();
+}
+
+void SnapshotTransfer::Drop(const ReceivedSnapshot& snapshot) {
+  std::error_code ignored;
+  std::filesystem::remove_all(snapshot.folder, ignored);
+}
+
+// Sender ------------------------------------------------------------------------------------------
+
+Task<std::string> SnapshotTransfer::Handle(std::string request) {
+  Decoder decoder(request);
+  auto kind = static_cast<Request>(decoder.U8());
+  Result<std::string> result = Error(Code::kInvalidArgument, "a malformed request for a snapshot");
+  uint64_t first = decoder.U64();
+  if (kind == Request::kBegin) {
+    Lsn index(decoder.U64());
+    if (decoder.done()) {
+      result = co_await Begin(GroupId(first), index);
+    }
+  } else if (kind == Request::kRead) {
+    uint32_t file = decoder.U32();
+    uint64_t offset = decoder.U64();
+    uint32_t size = decoder.U32();
+    if (decoder.done()) {
+      result = co_await Read(first, file, offset, size);
+    }
+  } else if (kind == Request::kEnd && decoder.done()) {
+    Forget(first);
+    result = std::string();
+  }
+  co_return Answer(result);
+}
+
+Task<Result<std::string>> SnapshotTransfer::Begin(GroupId group, Lsn index) {
+  Expire();
+  uint64_t id = random_.Next() | 1;
+  std::string folder = folder_ + "/out-" + std::to_string(id);
+  {
+    std::lock_guard lock(mutex_);
+    if (outgoing_.size() >= limits_.outgoing_max) {
+      co_return Error(Code::kUnavailable, "too many snapshots are on their way");
+    }
+    outgoing_[id] = {.folder = folder, .used = clock_.Now(), .group = group};
+  }
+  std::string extra = extra_ ? co_await extra_(group) : std::string();
+  auto write = [&]() -> Result<storage::SnapshotFiles> {
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    auto log = store_.Log(group);
+    if (!log || log->broken()) {
+      return Error(Code::kUnavailable, "there is no such replica here");
+    }
+    return store_.WriteSnapshot(group, log->identity.spans, folder, extra);
+  };
+  Result<storage::SnapshotFiles> files = co_await runtime::OnBlocking(workers_, write);
+  if (files && files->record.applied < index) {
+    files = Error(Code::kUnavailable, "this replica is behind");
+  }
+  if (!files) {
+    Forget(id);
+    co_return Error(files.error());
+  }
+  Manifest manifest{.id = id, .applied = files->record.applied, .files = files->files};
+  std::lock_guard lock(mutex_);
+  outgoing_[id].files = std::move(files->files);
+  co_return manifest.Encode();
+}
+
+Task<Result<std::string>> SnapshotTransfer::Read(uint64_t id, uint32_t file, uint64_t offset,
+                                                 uint32_t size) {
+  std::string path;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = outgoing_.find(id);
+    if (found == outgoing_.end() || file >= found->second.files.size()) {
+      co_return Error(Code::kNotFound, "there is no such snapshot any more");
+    }
+    found->second.used = clock_.Now();
+    path = found->second.files[file].path;
+  }
+  size_t bytes = std::min<size_t>(size, limits_.chunk_bytes);
+  auto read = [&] { return ReadPart(path, offset, bytes); };
+  co_return co_await runtime::OnBlocking(workers_, read);
+}
+
+void SnapshotTransfer::Forget(uint64_t id) {
+  std::lock_guard lock(mutex_);
+  auto found = outgoing_.extract(id);
+  if (!found.empty()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(found.mapped().folder, ignored);
+  }
+}
+
+void SnapshotTransfer::Expire() {
+  std::vector<uint64_t> old;
+  {
+    std::lock_guard lock(mutex_);
+    for (const auto& [id, outgoing] : outgoing_) {
+      if (clock_.Now() - outgoing.used > limits_.keep) {
+        old.push_back(id);
+      }
+    }
+  }
+  for (uint64_t id : old) {
+    Forget(id);
+  }
+}
+
+}  // namespace orrery::replication

@@ -1,0 +1,208 @@
+// Node: how it becomes and remains part of a cluster.
+#include "base/log.h"
+#include "net/cluster_tls.h"
+#include "server/data_folder.h"
+#include "server/node.h"
+
+namespace orrery::server {
+
+using cluster::NodeIdentity;
+using runtime::Task;
+
+namespace {
+
+// What this program can read of other nodes' commands.
+constexpr uint32_t kNodeVersion = 1;
+constexpr Duration kJoinTime = std::chrono::seconds(60);
+constexpr Duration kCatalogTime = std::chrono::seconds(60);
+constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+
+Result<std::shared_ptr<net::ClusterTls>> MakeTls(const Settings& settings) {
+  if (!settings.cluster_secret.empty()) {
+    return net::ClusterTls::FromSecret(settings.cluster_secret);
+  }
+  if (!settings.cluster_secret_file.empty()) {
+    return net::ClusterTls::FromSecretFile(settings.cluster_secret_file);
+  }
+  if (!settings.cluster_authority.empty()) {
+    return net::ClusterTls::FromFiles(settings.cluster_authority, settings.cluster_certificate,
+                                      settings.cluster_key);
+  }
+  return nullptr;  // --dev on loopback
+}
+
+Result<NodeIdentity> IdentityFrom(const model::ChangeResult& result) {
+  if (!result.joined) {
+    return Error(Code::kInternal, "the cluster did not say who this node is");
+  }
+  NodeIdentity identity{result.joined->cluster, result.joined->node, result.joined->meta_replica};
+  for (const model::NodeRecord& node : result.joined->nodes) {
+    identity.nodes[node.id] = node.address;
+  }
+  return identity;
+}
+
+}  // namespace
+
+Status Node::StartTransport() {
+  auto tls = MakeTls(settings_);
+  if (!tls) {
+    return tls.error();
+  }
+  net::PeerOptions options;
+  options.tls = std::move(*tls);
+  replication::NetHandlers handlers;
+  handlers.on_frame = [this](NodeId from, std::string frame) {
+    if (serving_) {
+      instance_->OnFrame(from, std::move(frame));
+    }
+  };
+  handlers.on_call = [this](NodeId from, std::string request) -> Task<std::string> {
+    if (!serving_) {
+      co_return "";
+    }
+    co_return co_await instance_->OnCall(from, std::move(request));
+  };
+  handlers.on_event = [this](NodeId node, net::PeerEvent event) {
+    if (serving_ && event == net::PeerEvent::kRefused) {
+      instance_->OnRefused(node);
+    }
+  };
+  transport_ = std::make_unique<replication::NetTransport>(*workers_, options, handlers);
+  size_t colon = settings_.cluster_listen.rfind(':');
+  std::string host = settings_.cluster_listen.substr(0, colon);
+  uint64_t port = std::strtoull(settings_.cluster_listen.c_str() + colon + 1, nullptr, 10);
+  if (port > 65535) {
+    return Status(Code::kInvalidArgument, "cluster.listen must be host:port");
+  }
+  return transport_->Start(host == "localhost" ? "127.0.0.1" : host, static_cast<uint16_t>(port));
+}
+
+std::string Node::Advertised() const {
+  if (!settings_.cluster_advertise.empty()) {
+    return settings_.cluster_advertise;
+  }
+  return settings_.cluster_listen.substr(0, settings_.cluster_listen.rfind(':')) + ":" +
+         std::to_string(transport_->port());
+}
+
+Result<NodeIdentity> Node::FindIdentity() {
+  ORRERY_TRY(std::optional<NodeIdentity> known, ReadIdentity(settings_.data));
+  if (known) {
+    return *known;
+  }
+  ORRERY_TRY(NodeIdentity made, settings_.cluster_join.empty() ? BeginCluster() : JoinCluster());
+  // Durable before this node takes part in anything.
+  if (Status status = WriteIdentity(settings_.data, made); !status.ok()) {
+    return Error(status);
+  }
+  return made;
+}
+
+// A lone node, new or with data, becomes the first of a cluster.
+Result<NodeIdentity> Node::BeginCluster() {
+  ORRERY_TRY(std::unique_ptr<cluster::Instance> alone, MakeInstance(std::nullopt, true));
+  auto view = alone->catalog().view();
+  if (view->clustered() && view->nodes.size() == 1) {
+    // It was done before, and the file was not written any more.
+    NodeId node = view->nodes.begin()->first;
+    auto placement = view->FindPlacement(GroupId(0));
+    if (placement != nullptr && placement->Find(node) != nullptr) {
+      return NodeIdentity{view->cluster, node, placement->Find(node)->replica, {}};
+    }
+  }
+  alone->Start();
+  model::CatalogChange add{.what = model::change::AddNode{.address = Advertised(),
+                                                          .zone = settings_.cluster_zone,
+                                                          .version = kNodeVersion}};
+  auto result = RunOn(workers_->at(0), alone->catalog().Execute(std::move(add)));
+  alone->Stop();
+  if (!result) {
+    return Error(result.error());
+  }
+  return IdentityFrom(*result);
+}
+
+// Asks the member that was named, until it answers.
+Result<NodeIdentity> Node::JoinCluster() {
+  model::CatalogChange add{
+      .id = {.high = random_.Next(), .low = random_.Next()},
+      .what = model::change::AddNode{
+          .address = Advertised(), .zone = settings_.cluster_zone, .version = kNodeVersion}};
+  std::string request = cluster::Instance::JoinRequest(add);
+  Instant until = clock_.Now() + kJoinTime;
+  auto ask = [&]() -> Task<Result<NodeIdentity>> {
+    while (true) {
+      Result<std::string> answer =
+          co_await transport_->CallAddress(settings_.cluster_join, request);
+      Status why = answer ? Status::Ok() : answer.error();
+      if (answer && !answer->empty()) {
+        Result<model::ChangeResult> result = model::DecodeAnswer(*answer);
+        if (result) {
+          co_return IdentityFrom(*result);
+        }
+        why = result.error();
+      }
+      bool again = why.ok() || why.code() == Code::kUnavailable ||
+                   why.code() == Code::kUnknownOutcome || why.code() == Code::kNotLeader;
+      if (!again || clock_.Now() >= until) {
+        co_return Error(Code::kUnavailable, "cannot join the cluster at " + settings_.cluster_join +
+                                                ": " + why.message());
+      }
+      co_await runtime::Sleep(kRetryPause);
+    }
+  };
+  return RunOn(workers_->at(0), ask());
+}
+
+void Node::FollowNodes(const model::CatalogView& view) {
+  if (transport_ == nullptr) {
+    return;
+  }
+  if (view.nodes.empty()) {
+    return;  // the catalog has not come yet
+  }
+  std::map<NodeId, std::string> peers;
+  for (const auto& [id, node] : view.nodes) {
+    if (node->state != model::NodeState::kRemoved) {
+      peers[id] = node->address;
+    }
+  }
+  transport_->SetPeers(peers);
+}
+
+Task<Status> Node::Announce() {
+  auto self = instance_->catalog().view()->FindNode(instance_->self());
+  if (self != nullptr && self->state == model::NodeState::kRemoved) {
+    co_return Status(Code::kForbidden,
+                     "this node was removed from its cluster: it can come back "
+                     "only as a new node, with an empty data folder");
+  }
+  std::string endpoint = settings_.endpoint.empty() ? endpoint_ : settings_.endpoint;
+  if (self != nullptr && self->address == Advertised() && self->endpoint == endpoint &&
+      self->zone == settings_.cluster_zone && self->version == kNodeVersion) {
+    co_return Status::Ok();
+  }
+  co_return co_await instance_->catalog().ChangeNode({.node = instance_->self(),
+                                                      .address = Advertised(),
+                                                      .endpoint = endpoint,
+                                                      .zone = settings_.cluster_zone,
+                                                      .version = kNodeVersion});
+}
+
+// A node that has just joined knows nothing until the meta group has sent it the catalog.
+Status Node::WaitForCatalog() {
+  auto wait = [this]() -> Task<Status> {
+    Instant until = clock_.Now() + kCatalogTime;
+    while (instance_->catalog().view()->FindNode(instance_->self()) == nullptr) {
+      if (clock_.Now() >= until) {
+        co_return Status(Code::kUnavailable, "the cluster does not send the catalog");
+      }
+      co_await runtime::Sleep(kRetryPause);
+    }
+    co_return Status::Ok();
+  };
+  return RunOn(workers_->at(0), wait());
+}
+
+}  // namespace orrery::server

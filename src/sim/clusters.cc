@@ -1,0 +1,46 @@
+#include "sim/clusters.h"
+
+#include <utility>
+
+#include "sim/toy_node.h"
+
+namespace orrery::sim {
+
+namespace {
+
+constexpr std::pair<ToyBug, std::string_view> kToyBugs[] = {
+    {ToyBug::kAcknowledgeEarly, "acknowledge_early"},
+    {ToyBug::kReadFollowers, "read_followers"},
+    {ToyBug::kIgnoreSession, "ignore_session"},
+    {ToyBug::kIgnoreEtag, "ignore_etag"},
+    {ToyBug::kForgetWrite, "forget_write"},
+    {ToyBug::kApplyOther, "apply_other"},
+    {ToyBug::kSkipEntry, "skip_entry"},
+    {ToyBug::kAllLead, "all_lead"},
+    {ToyBug::kNeverResend, "never_resend"},
+};
+
+ClusterKind Toy() {
+  ClusterKind kind{.name = "toy"};
+  for (const auto& [bug, name] : kToyBugs) {
+    kind.mutants.push_back(name);
+  }
+  kind.make = [](std::string_view mutant) {
+    for (const auto& [bug, name] : kToyBugs) {
+      if (name == mutant) {
+        return ToyCluster(bug);
+      }
+    }
+    return ToyCluster(ToyBug::kNone);
+  };
+  return kind;
+}
+
+}  // namespace
+
+const std::vector<ClusterKind>& ClusterKinds() {
+  static const std::vector<ClusterKind> kinds = {Toy()};
+  return kinds;
+}
+
+}  // namespace orrery::sim

@@ -1,0 +1,253 @@
+#include "sim/nemesis.h"
+
+namespace orrery::sim {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+Nemesis::Nemesis(World& world, Network& network, Machines& machines)
+    : world_(world), network_(network), machines_(machines), chance_(world.seed(), "nemesis") {}
+
+NetworkOptions Nemesis::NetworkOf(uint64_t seed) {
+  Chance chance(seed, "network options");
+  NetworkOptions options;
+  options.in_order = chance.OneIn(2);
+  options.twice_percent = chance.OneIn(2) ? 5 : 0;
+  options.latency_most = chance.Mostly(milliseconds(1), milliseconds(50));
+  return options;
+}
+
+MachineOptions Nemesis::MachineOf(uint64_t seed, NodeId id) {
+  Chance skew(seed, "skew");
+  Chance chance(seed, "machine options", id.value());
+  MachineOptions options;
+  if (skew.OneIn(2)) {
+    options.skew_ppm = static_cast<int64_t>(chance.Below(40'001)) - 20'000;
+    options.wall_error = chance.Between(seconds(0), seconds(10));
+  }
+  return options;
+}
+
+void Nemesis::Start() {
+  struct Kind {
+    Fault fault;
+    Duration mean;
+    uint32_t percent;  // of the seeds that have it
+  };
+  const Kind kinds[] = {
+      {&Nemesis::Crash, milliseconds(1200), 70},
+      {&Nemesis::Pause, milliseconds(1500), 40},
+      {&Nemesis::Partition, milliseconds(1500), 50},
+      {&Nemesis::LoseMessages, milliseconds(1000), 50},
+      {&Nemesis::SlowLink, milliseconds(800), 30},
+      {&Nemesis::SlowDisk, milliseconds(1000), 40},
+      {&Nemesis::BreakLog, milliseconds(3000), 10},
+      {&Nemesis::Transfer, milliseconds(700), 40},
+      {&Nemesis::ChangeMembers, milliseconds(900), 50},
+      {&Nemesis::CutLog, milliseconds(500), 70},
+  };
+  for (const Kind& kind : kinds) {
+    if (chance_.Percent(kind.percent)) {
+      Plan(kind.mean, kind.fault);
+    }
+  }
+}
+
+void Nemesis::Plan(Duration mean, Fault fault) {
+  Later(chance_.Between(Duration(1), 2 * mean), [this, mean, fault] {
+    (this->*fault)();
+    Plan(mean, fault);
+  });
+}
+
+void Nemesis::Later(Duration delay, std::function<void()> what) {
+  world_.After(delay, [this, what = std::move(what)] {
+    if (!healed_) {
+      what();
+    }
+  });
+}
+
+void Nemesis::Heal() {
+  world_.Note("heal");
+  healed_ = true;
+  network_.HealAll();
+  for (auto& machine : machines_) {
+    machine->SlowDisk(1);
+    if (machine->up() && (machine->log_broken() || machine->about_to_die())) {
+      machine->Die(Death::kKill);
+    }
+    if (!machine->up()) {
+      machine->Start();
+    } else if (machine->paused()) {
+      machine->Resume();
+    }
+  }
+}
+
+// --- machines ------------------------------------------------------------------------------------
+
+void Nemesis::Crash() {
+  const uint64_t dice = chance_.Below(10);
+  const size_t count = dice < 6 ? 1 : dice < 9 ? 2 : machines_.size();
+  std::vector<Machine*> victims;
+  for (auto& machine : machines_) {
+    victims.push_back(machine.get());
+  }
+  chance_.Shuffle(victims);
+  victims.resize(std::min(count, victims.size()));
+  for (Machine* machine : victims) {
+    CrashOne(*machine);
+  }
+}
+
+void Nemesis::CrashOne(Machine& machine) {
+  if (!machine.up()) {
+    return;
+  }
+  ++crashes_;
+  const Death death = chance_.OneIn(2) ? Death::kKill : Death::kPowerCut;
+  if (chance_.OneIn(2)) {
+    machine.DieAtWrite(death, 1 + chance_.Below(6));
+  } else {
+    machine.Die(death);
+  }
+  Later(chance_.Mostly(milliseconds(1), seconds(3)),
+        [this, &machine, death] { Revive(machine, death); });
+}
+
+// One that was to die at a write but did not write dies now. It may die again while it recovers.
+void Nemesis::Revive(Machine& machine, Death death) {
+  if (machine.about_to_die()) {
+    machine.Die(death);
+  }
+  if (machine.up()) {
+    return;
+  }
+  if (chance_.OneIn(5)) {
+    ++crashes_;
+    machine.DieAtWrite(death, 1 + chance_.Below(10));
+    Later(chance_.Mostly(milliseconds(1), seconds(1)),
+          [this, &machine, death] { Revive(machine, death); });
+  }
+  machine.Start();
+}
+
+void Nemesis::Pause() {
+  Machine& machine = Any();
+  if (!machine.up() || machine.paused()) {
+    return;
+  }
+  machine.Pause();
+  Later(chance_.Mostly(milliseconds(20), seconds(4)),
+        [&machine, incarnation = machine.incarnation()] {
+          if (machine.up() && machine.paused() && machine.incarnation() == incarnation) {
+            machine.Resume();
+          }
+        });
+}
+
+void Nemesis::SlowDisk() {
+  Machine& machine = Any();
+  machine.SlowDisk(chance_.OneIn(2) ? 20 : 300);
+  Later(chance_.Mostly(milliseconds(100), seconds(2)), [&machine] { machine.SlowDisk(1); });
+}
+
+void Nemesis::BreakLog() {
+  Machine& machine = Any();
+  if (!machine.up()) {
+    return;
+  }
+  world_.Note("break log", {machine.id().value()});
+  machine.BreakLog();
+  Later(chance_.Mostly(milliseconds(500), seconds(3)), [this, &machine] {
+    if (machine.up() && machine.log_broken()) {
+      ++crashes_;
+      machine.Die(Death::kKill);
+      Revive(machine, Death::kKill);
+    }
+  });
+}
+
+// --- the network ---------------------------------------------------------------------------------
+
+void Nemesis::CutBetween(const std::vector<NodeId>& left, const std::vector<NodeId>& right,
+                         bool both) {
+  for (NodeId a : left) {
+    for (NodeId b : right) {
+      network_.Cut(a, b);
+      if (both) {
+        network_.Cut(b, a);
+      }
+    }
+  }
+}
+
+void Nemesis::Partition() {
+  if (machines_.size() < 2) {
+    return;
+  }
+  std::vector<NodeId> nodes;
+  for (auto& machine : machines_) {
+    nodes.push_back(machine->id());
+  }
+  chance_.Shuffle(nodes);
+  const auto at = nodes.begin() + static_cast<std::ptrdiff_t>(1 + chance_.Below(nodes.size() - 1));
+  std::vector<NodeId> left(nodes.begin(), at);
+  std::vector<NodeId> right(at, nodes.end());
+  const uint64_t shape = chance_.Below(4);
+  world_.Note("partition", {shape, left.size(), left.front().value()});
+  switch (shape) {
+    case 0: CutBetween(left, right, true); break;
+    case 1: CutBetween(left, right, false); break;  // one way
+    case 2:                                         // a bridge that reaches both sides
+      (left.size() > right.size() ? left : right).pop_back();
+      CutBetween(left, right, true);
+      break;
+    default:  // here and there
+      for (NodeId a : nodes) {
+        for (NodeId b : nodes) {
+          if (a != b && chance_.OneIn(3)) {
+            network_.Cut(a, b);
+          }
+        }
+      }
+  }
+  Later(chance_.Mostly(milliseconds(50), seconds(4)), [this] { network_.HealCuts(); });
+}
+
+void Nemesis::LoseMessages() {
+  network_.Lose(static_cast<uint32_t>(1 + chance_.Below(40)));
+  Later(chance_.Mostly(milliseconds(50), seconds(2)), [this] { network_.Lose(0); });
+}
+
+void Nemesis::SlowLink() {
+  const NodeId from = Any().id();
+  const NodeId to = Any().id();
+  network_.Slow(from, to, chance_.Mostly(milliseconds(10), milliseconds(800)));
+  Later(chance_.Mostly(milliseconds(100), seconds(2)),
+        [this, from, to] { network_.Slow(from, to, Duration()); });
+}
+
+// --- what operators do ---------------------------------------------------------------------------
+
+void Nemesis::Transfer() {
+  if (Machine& machine = Any(); machine.speaks()) {
+    machine.Post([this](SimNode& node) { node.TransferLeader(chance_); });
+  }
+}
+
+void Nemesis::ChangeMembers() {
+  if (Machine& machine = Any(); machine.speaks()) {
+    machine.Post([this](SimNode& node) { node.ChangeMembers(chance_); });
+  }
+}
+
+void Nemesis::CutLog() {
+  if (Machine& machine = Any(); machine.speaks()) {
+    machine.Post([this](SimNode& node) { node.CutLog(chance_); });
+  }
+}
+
+}  // namespace orrery::sim

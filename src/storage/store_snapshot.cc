@@ -1,0 +1,183 @@
+// The state of one group as files, and as a hash.
+#include <filesystem>
+#include <fstream>
+
+#include "base/bytes.h"
+#include "storage/log_format.h"
+#include "storage/store.h"
+#include "types/murmur3.h"
+
+namespace orrery::storage {
+
+namespace {
+
+// A hash of a sequence of bytes of any length: murmur3 of each piece of 64 KB behind the hash of
+// those before it.
+class Hasher {
+ public:
+  void Add(std::string_view bytes) {
+    while (!bytes.empty()) {
+      std::string_view some = bytes.substr(0, kPieceBytes + 8 - piece_.size());
+      piece_.append(some);
+      bytes.remove_prefix(some.size());
+      if (piece_.size() == kPieceBytes + 8) {
+        Close();
+      }
+    }
+  }
+  uint64_t Finish() {
+    Close();
+    return hash_;
+  }
+
+ private:
+  static constexpr size_t kPieceBytes = 64 << 10;
+  void Close() {
+    hash_ = types::Murmur128(piece_).first;
+    piece_.resize(8);
+    PutU64(piece_.data(), hash_);
+  }
+  std::string piece_ = std::string(8, '\0');
+  uint64_t hash_ = 0;
+};
+
+// Visits the pairs of spans one after the other.
+class SpanReader {
+ public:
+  SpanReader(Engine& state, const Span& span, const Snapshot* at)
+      : at_(state.NewIterator(Index(span.space), span.begin, span.end, at)) {
+    at_->SeekToFirst();
+  }
+  bool Valid() const { return at_->Valid(); }
+  Status status() const { return at_->status(); }
+  // As WriteIngestFile wants it, up to so many bytes.
+  bool Next(size_t bytes_max, std::string* key, std::string* value) {
+    if (!at_->Valid() || bytes_ >= bytes_max) {
+      bytes_ = 0;
+      return false;
+    }
+    *key = at_->key();
+    *value = at_->value();
+    bytes_ += key->size() + value->size();
+    at_->Next();
+    return true;
+  }
+
+ private:
+  std::unique_ptr<Iterator> at_;
+  size_t bytes_ = 0;
+};
+
+Status Describe(SnapshotFile& file) {
+  std::error_code error;
+  file.bytes = std::filesystem::file_size(file.path, error);
+  if (error) {
+    return Status(Code::kUnavailable, file.path + ": " + error.message());
+  }
+  auto hash = HashFile(file.path);
+  file.hash = hash ? *hash : 0;
+  return hash ? Status::Ok() : hash.error();
+}
+
+}  // namespace
+
+Result<uint64_t> HashFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string piece(256 << 10, '\0');
+  Hasher hasher;
+  while (file.good()) {
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    hasher.Add(std::string_view(piece).substr(0, static_cast<size_t>(file.gcount())));
+  }
+  if (!file.eof()) {
+    return Error(Code::kUnavailable, "cannot read " + path);
+  }
+  return hasher.Finish();
+}
+
+Result<ReplicaRecord> Store::RecordAt(GroupId group, const Snapshot* at) {
+  std::string value;
+  Status status =
+      state_->Get(Index(Space::kReplica), ReplicaKey(group), &value, ReadMode::kMayWait, at);
+  if (!status.ok()) {
+    return Error(status);
+  }
+  return DecodeRecord(value);
+}
+
+Result<std::string> Store::Extra(GroupId group) {
+  std::string value;
+  Status status = state_->Get(Index(Space::kReplica), ReplicaExtraKey(group), &value);
+  if (!status.ok() && status.code() != Code::kNotFound) {
+    return Error(status);
+  }
+  return value;
+}
+
+Result<SnapshotFiles> Store::WriteSnapshot(GroupId group, const std::vector<Span>& spans,
+                                           const std::string& folder, std::string_view extra,
+                                           const Snapshot* at) {
+  std::unique_ptr<Snapshot> own = at == nullptr ? state_->NewSnapshot() : nullptr;
+  at = at == nullptr ? own.get() : at;
+  SnapshotFiles out;
+  ORRERY_TRY(out.record, RecordAt(group, at));
+  auto add = [&](Space space, const std::function<bool(std::string*, std::string*)>& pairs) {
+    SnapshotFile file{.space = space,
+                      .path = folder + "/" + StateSpaces()[Index(space)] + "-" +
+                              std::to_string(out.files.size()) + ".sst"};
+    Status status = state_->WriteIngestFile(Index(space), file.path, pairs);
+    if (status.ok()) {
+      status = Describe(file);
+    }
+    out.files.push_back(std::move(file));
+    return status;
+  };
+  int records = 0;
+  ORRERY_TRY_STATUS(add(Space::kReplica, [&](std::string* key, std::string* value) {
+    *key = records == 0 ? ReplicaKey(group) : ReplicaExtraKey(group);
+    *value = records == 0 ? EncodeRecord(out.record) : std::string(extra);
+    return ++records <= 2;
+  }));
+  for (const Span& span : spans) {
+    SpanReader reader(*state_, span, at);
+    while (reader.Valid()) {
+      ORRERY_TRY_STATUS(add(span.space, [&](std::string* key, std::string* value) {
+        return reader.Next(options_.snapshot_file_bytes, key, value);
+      }));
+    }
+    ORRERY_TRY_STATUS(reader.status());
+  }
+  return out;
+}
+
+Result<SpanHash> Store::HashSpans(GroupId group, const std::vector<Span>& spans,
+                                  std::string_view extra, const Snapshot* at) {
+  std::unique_ptr<Snapshot> own = at == nullptr ? state_->NewSnapshot() : nullptr;
+  at = at == nullptr ? own.get() : at;
+  SpanHash out;
+  ORRERY_TRY(out.record, RecordAt(group, at));
+  Hasher hasher;
+  std::string head;
+  auto add = [&](Space space, std::string_view key, std::string_view value) {
+    head.clear();
+    Encoder encoder(head);
+    encoder.U8(Index(space));
+    encoder.Varint(key.size());
+    encoder.Varint(value.size());
+    hasher.Add(head);
+    hasher.Add(key);
+    hasher.Add(value);
+  };
+  add(Space::kReplica, EncodeRecord(out.record), extra);
+  for (const Span& span : spans) {
+    auto pairs = state_->NewIterator(Index(span.space), span.begin, span.end, at);
+    for (pairs->SeekToFirst(); pairs->Valid(); pairs->Next()) {
+      add(span.space, pairs->key(), pairs->value());
+    }
+    ORRERY_TRY_STATUS(pairs->status());
+  }
+  out.hash = hasher.Finish();
+  return out;
+}
+
+}  // namespace orrery::storage
