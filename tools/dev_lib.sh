@@ -63,13 +63,15 @@ endpoint=http://127.0.0.1:8081/
 # The key that the documents of the Cosmos DB emulator publish; the server takes it only with --dev.
 key='C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=='
 
-healthy() { curl -fs -m 2 -o /dev/null "${endpoint}healthz"; }
+# healthy [ENDPOINT]
+healthy() { curl -fs -m 2 -o /dev/null "${1:-$endpoint}healthz"; }
 
-# Prints the process id of the server that dev_up started, if it still runs and still is an orrery.
+# running_pid [PID_FILE [FOLDER]]: prints the process id of a server that was started here, if it still runs and
+# still is an orrery (with that data folder).
 running_pid() {
   local pid
-  pid=$(cat "$pid_file" 2>/dev/null) && [ -n "$pid" ] || return 1
-  tr '\0' ' ' 2>/dev/null < "/proc/$pid/cmdline" | grep -q '/orrery start --dev' && echo "$pid"
+  pid=$(cat "${1:-$pid_file}" 2>/dev/null) && [ -n "$pid" ] || return 1
+  tr '\0' ' ' 2>/dev/null < "/proc/$pid/cmdline" | grep -qF "/orrery start --dev --data ${2:-}" && echo "$pid"
 }
 
 # Whether a process has not ended; one that nobody has waited for yet has. Its command line goes before its
@@ -120,13 +122,9 @@ dev_up() {
   print_access
 }
 
-dev_down() {
-  local pid deadline
-  if ! pid=$(running_pid); then
-    echo "orrery is not running"; rm -f "$pid_file"; return
-  fi
-  kill "$pid"
-  deadline=$((SECONDS + 30))
+# Waits for the end of a process that was told to stop.
+wait_for_end() {
+  local pid=$1 deadline=$((SECONDS + 30))
   while alive "$pid"; do
     if [ $SECONDS -ge $deadline ]; then
       echo "process $pid did not stop in 30 s: killing it" >&2
@@ -134,6 +132,15 @@ dev_down() {
     fi
     sleep 0.1
   done
+}
+
+dev_down() {
+  local pid
+  if ! pid=$(running_pid); then
+    echo "orrery is not running"; rm -f "$pid_file"; return
+  fi
+  kill "$pid"
+  wait_for_end "$pid"
   rm -f "$pid_file"
   echo "orrery is stopped"
 }
@@ -249,7 +256,7 @@ tsan_tests() {
 script() {
   local log code=0 line
   log=build/test/$(tr / - <<< "$1").log
-  timeout -k 30 3600 "$@" 2>&1 | tee "$log" || code=$?
+  timeout -k 30 5400 "$@" 2>&1 | tee "$log" || code=$?
   line=$(grep -xE '[0-9]+ passed, [0-9]+ failed' "$log" | tail -n 1)
   [ -n "$line" ] || { echo "no closing line"; code=1; }
   tally "$1" "$(cut -d' ' -f1 <<< "$line")" "$(cut -d' ' -f3 <<< "$line")" "$code"
@@ -273,6 +280,8 @@ dev_test() {
   step "unit tests, thread sanitizer" tsan_tests
   step "clients" client_tests
   step "crashes" script tests/crash/run "${long[@]}"
+  step "clients through a cluster under kills" script tests/torture/clients
+  step "torture" script tests/torture/run "${long[@]}"
   printf '\n%s passed, %s failed\n' "$passed" "$failed"
   [ "$failed" -eq 0 ]
 }
@@ -302,6 +311,7 @@ dev_check() { install_missing "${packages[@]}" && tools/check; }
 
 dev_clean() {
   dev_down
+  dev_cluster down
   find . -name node_modules -prune -exec rm -rf {} +
   rm -rf build
 }
@@ -312,14 +322,15 @@ usage: ./dev <command>
 
   up               install what is missing, build, and start a server for development at $endpoint
   down             end that server
+  cluster [port]   start 4 nodes here with example data; 'cluster help' tells how to kill and revive one
   build [target]   the release build, in build/release
   test [--long]    all tests; the last line is 'N passed, M failed'
   sim [...]        a simulated cluster from many seeds (orrery_sim --help); --mutants: does it find planted faults?
   bench [...]      the benchmarks (benchmarks/run)
   check            format, layers, headers, sizes (tools/check)
-  clean            end the server, remove build/ and node_modules; data and cache stay
+  clean            end the servers, remove build/ and node_modules; data and cache stay
 
-data:   ORRERY_DATA, here $data
+data:   ORRERY_DATA, here $data; that of a cluster is beside it, in $data-cluster
 cache:  ORRERY_CACHE, here $cache (RocksDB and libraft are built there once)
 also:   tools/build_times prints the ten slowest files of the last build and fails over the budget
 TEXT

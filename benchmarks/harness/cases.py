@@ -5,31 +5,13 @@ import subprocess
 import time
 
 from harness import processes
-from harness.pairs import check_goals, print_pairs, run_pairs, summarize
+from harness.cluster_cases import CLUSTER_CASES
+from harness.pairs import check_goals, compare, cores, timed
 
 READ_CONNECTIONS = 32
 WRITE_CONNECTIONS = 64
 START_SETTLE_SECONDS = 0.5
 IDLE_SECONDS = 5
-
-
-def compare(arguments, title, names, servers, side_a, side_b, goals):
-    """Runs, shows and judges one comparison; `goals` maps its summary to a list for check_goals."""
-    pairs = run_pairs(arguments.pairs, servers, side_a, side_b)
-    summary = summarize(arguments.pairs, pairs)
-    print_pairs(title, names, pairs, summary)
-    valid = not summary["a"]["invalid"] and not summary["b"]["invalid"]
-    return {"title": title, "a": names[0], "b": names[1], "summary": summary,
-            "goals": check_goals(goals(summary), valid), "pairs": pairs}
-
-
-def timed(arguments):
-    return {"seconds": arguments.seconds, "warmup": arguments.warmup}
-
-
-def cores(arguments):
-    """The core of the servers and the core of the generator; None: anywhere."""
-    return (0, 1) if arguments.pin else (None, None)
 
 
 def read(arguments):
@@ -156,4 +138,5 @@ def micro(arguments):
     subprocess.run([os.path.join(processes.BINARIES, "benchmarks/micro")], check=True)
 
 
-CASES = {"read": read, "write": write, "start": start, "partitions": partitions, "scale": scale, "micro": micro}
+CASES = {"read": read, "write": write, "start": start, "partitions": partitions, "scale": scale,
+         **CLUSTER_CASES, "micro": micro}

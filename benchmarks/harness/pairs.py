@@ -121,6 +121,25 @@ def check_goals(goals, valid=True):
     return kept
 
 
+def compare(arguments, title, names, servers, side_a, side_b, goals):
+    """Runs, shows and judges one comparison; `goals` maps its summary to a list for check_goals."""
+    pairs = run_pairs(arguments.pairs, servers, side_a, side_b)
+    summary = summarize(arguments.pairs, pairs)
+    print_pairs(title, names, pairs, summary)
+    valid = not summary["a"]["invalid"] and not summary["b"]["invalid"]
+    return {"title": title, "a": names[0], "b": names[1], "summary": summary,
+            "goals": check_goals(goals(summary), valid), "pairs": pairs}
+
+
+def timed(arguments):
+    return {"seconds": arguments.seconds, "warmup": arguments.warmup}
+
+
+def cores(arguments):
+    """The core of the servers and the core of the generator; None: anywhere."""
+    return (0, 1) if arguments.pin else (None, None)
+
+
 def save(name, result):
     folder = os.path.join(ROOT, "benchmarks/results")
     os.makedirs(folder, exist_ok=True)

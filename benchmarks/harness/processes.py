@@ -89,7 +89,7 @@ def answers(port, path):
 
 
 class Server:
-    """A started process that answers HTTP on a port of 127.0.0.1."""
+    """A started process that answers HTTP on a port of 127.0.0.1. Without a path nobody waits for that."""
 
     def __init__(self, name, command, port, path, log, core=None):
         self.name, self.port, self.log = name, port, log
@@ -99,7 +99,8 @@ class Server:
             self.process = subprocess.Popen(prefix + command, stdout=output, stderr=output, cwd=os.path.dirname(log))
         self.pid = self.process.pid
         try:
-            self._wait(path, begin)
+            if path is not None:
+                self._wait(path, begin)
         except BaseException:
             self.stop()
             raise

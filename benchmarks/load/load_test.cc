@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "load/etcd.h"
+#include "load/grpc_channel.h"
 #include "load/histogram.h"
 #include "load/http_client.h"
 #include "load/signer.h"
@@ -100,6 +102,85 @@ TEST(SqlRequestsTest, AWriteHasTheLengthThatItAnnounces) {
     EXPECT_NE(out.find("content-length: 1024\r\n"), std::string::npos);
     EXPECT_EQ(out.size() - out.find("\r\n\r\n") - 4, 1024u);
   }
+}
+
+// A frame of HTTP/2 that the server could send.
+std::string Frame(uint8_t type, uint8_t flags, uint8_t stream, std::string_view payload) {
+  std::string frame{
+      0, 0, static_cast<char>(payload.size()), static_cast<char>(type), static_cast<char>(flags), 0,
+      0, 0, static_cast<char>(stream)};
+  return frame.append(payload);
+}
+
+// What a channel told about ended calls: "stream:ok:bytes " for each.
+std::string Ended(GrpcChannel& channel, std::string_view bytes) {
+  std::string text;
+  Status status = channel.Feed(bytes, [&](uint32_t stream, bool ok, size_t message_bytes) {
+    text += std::to_string(stream) + (ok ? ":ok:" : ":failed:") + std::to_string(message_bytes);
+  });
+  return status.ok() ? text : "closed";
+}
+
+TEST(GrpcChannelTest, ACallIsHeadersAndOneMessage) {
+  GrpcChannel channel("/kv/Put", "h:1");
+  channel.out().clear();
+  EXPECT_EQ(channel.Call("abc"), 1u);
+  using namespace std::string_literals;
+  std::string headers =
+      "\x83\x86\x44\x07/kv/Put\x41\x03h:1\x5f\x10"s + "application/grpc\x40\x02te\x08trailers";
+  EXPECT_EQ(channel.out(), Frame(1, 4, 1, headers) + Frame(0, 1, 1, "\0\0\0\0\3abc"s));
+  channel.out().clear();
+  EXPECT_EQ(channel.Call(""), 3u);
+  EXPECT_EQ(channel.out(),
+            Frame(1, 4, 3, "\x83\x86\xc1\xc0\xbf\xbe") + Frame(0, 1, 3, "\0\0\0\0\0"s));
+}
+
+TEST(GrpcChannelTest, AMessageAndTheEndOfTheStreamAreASuccess) {
+  GrpcChannel channel("/kv/Put", "h:1");
+  channel.Call("a");
+  channel.Call("b");
+  std::string reply =
+      Frame(1, 4, 3, "head") + Frame(0, 0, 3, "12345xyz") + Frame(1, 5, 3, "trailers");
+  for (size_t i = 0; i + 1 < reply.size(); ++i) {
+    ASSERT_EQ(Ended(channel, reply.substr(i, 1)), "");
+  }
+  EXPECT_EQ(Ended(channel, reply.substr(reply.size() - 1)), "3:ok:3");
+  EXPECT_EQ(Ended(channel, Frame(1, 5, 1, "trailers only")), "1:failed:0");
+}
+
+TEST(GrpcChannelTest, TheServersWindowIsKept) {
+  GrpcChannel channel("/kv/Put", "h:1");
+  for (int i = 0; i < 8; ++i) {
+    ASSERT_TRUE(channel.MaySend(8000));
+    channel.Call(std::string(8000, 'x'));
+  }
+  EXPECT_FALSE(channel.MaySend(8000));
+  using namespace std::string_literals;
+  EXPECT_EQ(Ended(channel, Frame(8, 0, 0, "\0\0\x20\0"s)), "");
+  EXPECT_TRUE(channel.MaySend(8000));
+}
+
+TEST(GrpcChannelTest, PingsAndSettingsAreAnswered) {
+  GrpcChannel channel("/kv/Put", "h:1");
+  channel.out().clear();
+  EXPECT_EQ(
+      Ended(channel, Frame(4, 0, 0, "") + Frame(6, 0, 0, "12345678") + Frame(6, 1, 0, "87654321")),
+      "");
+  EXPECT_EQ(channel.out(), Frame(4, 1, 0, "") + Frame(6, 1, 0, "12345678"));
+  EXPECT_EQ(Ended(channel, Frame(7, 0, 0, "12345678")), "closed");
+}
+
+TEST(EtcdSetupWorkloadTest, WhatFailedIsPutAgain) {
+  EtcdSetupWorkload workload({.items = 2, .value_bytes = 10}, 0, 1);
+  std::string request;
+  uint64_t number = 9;
+  EXPECT_TRUE(workload.Next(request, number));
+  EXPECT_EQ(request.substr(0, 19), "\x0a\x0fitem-0000000000\x12\x0a");
+  EXPECT_TRUE(workload.Next(request, number));
+  EXPECT_FALSE(workload.Next(request, number));
+  workload.Done(0, 500);
+  EXPECT_TRUE(workload.Next(request, number));
+  EXPECT_EQ(number, 0u);
 }
 
 }  // namespace

@@ -24,6 +24,7 @@ constexpr int kEventsMax = 256;
 
 struct Connection {
   int fd = -1;
+  size_t endpoint = 0;
   bool idle = false;
   bool busy = false;  // a request is under way
   bool waits_to_send = false;
@@ -34,21 +35,20 @@ struct Connection {
   int64_t due = 0;
 };
 
-}  // namespace
-
-struct Loop::Body {
+class HttpLoop final : public Loop {
  public:
-  Body(LoopOptions options, Workload& workload, std::atomic<uint64_t>& successes)
+  HttpLoop(LoopOptions options, Workload& workload, LoopWatch& watch)
       : options_(std::move(options)),
         workload_(workload),
-        successes_(successes),
+        watch_(watch),
         interval_(options.rate > 0 ? static_cast<double>(kSecond) / options.rate : 0) {}
-  ~Body();
+  ~HttpLoop() override;
 
-  Status OpenAll();
-  Result<LoopResult> Run(LoopTimes times);
+  Status Open() override;
+  Result<LoopResult> Run(LoopTimes times) override;
 
  private:
+  // Connects to the connection's endpoint, or to the next one that can be reached.
   Status Open(Connection& connection);
   // Lets each idle connection send its one request.
   Status TouchIdle();
@@ -73,7 +73,7 @@ struct Loop::Body {
   const LoopOptions options_;
   LoopTimes times_;
   Workload& workload_;
-  std::atomic<uint64_t>& successes_;
+  LoopWatch& watch_;
   const double interval_;  // between two requests of an open loop
   LoopResult result_;
   int epoll_ = -1;
@@ -86,7 +86,7 @@ struct Loop::Body {
   std::array<char, kReceiveBytes> buffer_;
 };
 
-Loop::Body::~Body() {
+HttpLoop::~HttpLoop() {
   for (const auto& connection : connections_) {
     if (connection->fd >= 0) {
       if (connection->idle) {  // ten thousand ports in TIME_WAIT would starve the next run
@@ -101,7 +101,7 @@ Loop::Body::~Body() {
   }
 }
 
-Result<LoopResult> Loop::Body::Run(LoopTimes times) {
+Result<LoopResult> HttpLoop::Run(LoopTimes times) {
   times_ = times;
   ORRERY_TRY_STATUS(TouchIdle());
   int64_t now = last_reply_ = NowNanos();
@@ -129,11 +129,12 @@ Result<LoopResult> Loop::Body::Run(LoopTimes times) {
   return std::move(result_);
 }
 
-Status Loop::Body::OpenAll() {
+Status HttpLoop::Open() {
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   for (int i = 0; i < options_.connections + options_.idle; ++i) {
     auto& connection = *connections_.emplace_back(std::make_unique<Connection>());
     connection.idle = i >= options_.connections;
+    connection.endpoint = static_cast<size_t>(i) % options_.endpoints.size();
     ORRERY_RETURN_IF_ERROR(Open(connection));
     if (!connection.idle) {
       free_.push_back(&connection);
@@ -142,8 +143,12 @@ Status Loop::Body::OpenAll() {
   return Status::Ok();
 }
 
-Status Loop::Body::Open(Connection& connection) {
-  Result<int> fd = Connect(options_.endpoint);
+Status HttpLoop::Open(Connection& connection) {
+  Result<int> fd = Connect(options_.endpoints[connection.endpoint]);
+  for (size_t tried = 1; !fd && tried < options_.endpoints.size(); ++tried) {
+    connection.endpoint = (connection.endpoint + 1) % options_.endpoints.size();
+    fd = Connect(options_.endpoints[connection.endpoint]);
+  }
   if (!fd) {
     return fd.error();
   }
@@ -155,12 +160,12 @@ Status Loop::Body::Open(Connection& connection) {
   return Status::Ok();
 }
 
-void Loop::Body::Watch(Connection& connection, int operation, uint32_t events) {
+void HttpLoop::Watch(Connection& connection, int operation, uint32_t events) {
   epoll_event event{.events = events, .data = {.ptr = &connection}};
   epoll_ctl(epoll_, operation, connection.fd, &event);
 }
 
-Status Loop::Body::TouchIdle() {
+Status HttpLoop::TouchIdle() {
   for (const auto& connection : connections_) {
     if (connection->idle) {
       ORRERY_RETURN_IF_ERROR(Start(*connection, NowNanos()));
@@ -169,7 +174,7 @@ Status Loop::Body::TouchIdle() {
   return Status::Ok();
 }
 
-Status Loop::Body::Start(Connection& connection, int64_t due) {
+Status HttpLoop::Start(Connection& connection, int64_t due) {
   connection.request.clear();
   connection.sent = 0;
   exhausted_ = !workload_.Next(connection.request, connection.number);
@@ -182,7 +187,7 @@ Status Loop::Body::Start(Connection& connection, int64_t due) {
   return Flush(connection);
 }
 
-Status Loop::Body::Dispatch(int64_t now) {
+Status HttpLoop::Dispatch(int64_t now) {
   while (!free_.empty() && IsDue(now)) {
     Connection& connection = *free_.front();
     free_.pop_front();
@@ -196,7 +201,7 @@ Status Loop::Body::Dispatch(int64_t now) {
   return Status::Ok();
 }
 
-Status Loop::Body::Flush(Connection& connection) {
+Status HttpLoop::Flush(Connection& connection) {
   while (connection.sent < connection.request.size()) {
     ssize_t sent = send(connection.fd, connection.request.data() + connection.sent,
                         connection.request.size() - connection.sent, MSG_NOSIGNAL);
@@ -219,7 +224,7 @@ Status Loop::Body::Flush(Connection& connection) {
   return Status::Ok();
 }
 
-Status Loop::Body::Receive(Connection& connection) {
+Status HttpLoop::Receive(Connection& connection) {
   if (connection.fd < 0) {
     return Status::Ok();
   }
@@ -240,7 +245,7 @@ Status Loop::Body::Receive(Connection& connection) {
   return Status::Ok();
 }
 
-Status Loop::Body::Complete(Connection& connection) {
+Status HttpLoop::Complete(Connection& connection) {
   int64_t now = last_reply_ = NowNanos();
   int status = connection.reader.status();
   bool success = status >= 200 && status < 300;
@@ -248,7 +253,11 @@ Status Loop::Body::Complete(Connection& connection) {
   --in_flight_;
   workload_.Done(connection.number, status);
   if (success) {
-    successes_.store(successes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    watch_.successes.fetch_add(1, std::memory_order_relaxed);
+    if (connection.due >= watch_.mark.load(std::memory_order_relaxed)) {
+      result_.back = std::min(result_.back, now);
+      times_.end = std::min(times_.end, result_.back + kSecond / 2);
+    }
   }
   if (now < times_.measure_from) {
     result_.bytes = 0;
@@ -265,7 +274,7 @@ Status Loop::Body::Complete(Connection& connection) {
   return Dispatch(now);
 }
 
-Status Loop::Body::Lost(Connection& connection) {
+Status HttpLoop::Lost(Connection& connection) {
   close(connection.fd);
   connection.fd = -1;
   ++result_.lost;
@@ -281,7 +290,7 @@ Status Loop::Body::Lost(Connection& connection) {
   return connection.idle ? Status::Ok() : Open(connection);
 }
 
-int Loop::Body::Wait(epoll_event* events, int64_t now) {
+int HttpLoop::Wait(epoll_event* events, int64_t now) {
   int64_t until = std::min(times_.end, now + kSecond);
   if (interval_ > 0 && !free_.empty()) {
     until = std::min(until, NextDue());
@@ -291,7 +300,7 @@ int Loop::Body::Wait(epoll_event* events, int64_t now) {
   return std::max(epoll_pwait2(epoll_, events, kEventsMax, &timeout, nullptr), 0);
 }
 
-void Loop::Body::CountUnanswered(int64_t now) {
+void HttpLoop::CountUnanswered(int64_t now) {
   auto count = [&](int64_t due) {
     if (due < now) {
       result_.latency.Record(now - due);
@@ -308,6 +317,8 @@ void Loop::Body::CountUnanswered(int64_t now) {
   }
 }
 
+}  // namespace
+
 int64_t NowNanos() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
@@ -320,6 +331,7 @@ void LoopResult::Add(const LoopResult& other) {
   lost += other.lost;
   bytes += other.bytes;
   unanswered += other.unanswered;
+  back = std::min(back, other.back);
 }
 
 uint64_t LoopResult::Successes() const {
@@ -330,13 +342,8 @@ uint64_t LoopResult::Replies() const {
   return std::accumulate(statuses.begin(), statuses.end(), uint64_t{0});
 }
 
-Loop::Loop(LoopOptions options, Workload& workload, std::atomic<uint64_t>& successes)
-    : body_(std::make_unique<Body>(std::move(options), workload, successes)) {}
-
-Loop::~Loop() = default;
-
-Status Loop::Open() { return body_->OpenAll(); }
-
-Result<LoopResult> Loop::Run(LoopTimes times) { return body_->Run(times); }
+std::unique_ptr<Loop> MakeHttpLoop(LoopOptions options, Workload& workload, LoopWatch& watch) {
+  return std::make_unique<HttpLoop>(std::move(options), workload, watch);
+}
 
 }  // namespace orrery::load

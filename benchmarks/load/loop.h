@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "base/status.h"
 #include "load/histogram.h"
@@ -25,7 +26,7 @@ namespace orrery::load {
 int64_t NowNanos();
 
 struct LoopOptions {
-  Endpoint endpoint;
+  std::vector<Endpoint> endpoints;  // connections take them in turn
   int connections = 1;
   int idle = 0;     // further connections, which send one request and then only stay open
   double rate = 0;  // requests a second; 0: closed loop
@@ -43,6 +44,7 @@ struct LoopResult {
   uint64_t lost = 0;                     // connections that broke
   uint64_t bytes = 0;                    // received
   uint64_t unanswered = 0;               // open loop: due, without a reply at the end
+  int64_t back = INT64_MAX;              // the first success of a request sent after the mark
 
   void Add(const LoopResult& other);
   uint64_t Successes() const;
@@ -50,21 +52,25 @@ struct LoopResult {
   uint64_t Replies() const;
 };
 
+// What other threads see of a loop, and tell it, while it runs.
+struct LoopWatch {
+  std::atomic<uint64_t> successes = 0;  // from the start
+  // The loop ends half a second after the first success of a request sent after this.
+  std::atomic<int64_t> mark = INT64_MAX;
+};
+
 class Loop {
  public:
-  // `successes` counts from the start, for other threads to watch.
-  Loop(LoopOptions options, Workload& workload, std::atomic<uint64_t>& successes);
-  ~Loop();
-
+  virtual ~Loop() = default;
   // Opens all connections. kUnavailable if the server cannot be reached.
-  Status Open();
+  virtual Status Open() = 0;
   // Runs to the end and returns what happened after `measure_from`. kUnavailable if the server
   // cannot be reached any more or does not answer for 60 seconds. REQUIRES: Open().
-  Result<LoopResult> Run(LoopTimes times);
-
- private:
-  struct Body;
-  std::unique_ptr<Body> body_;
+  virtual Result<LoopResult> Run(LoopTimes times) = 0;
 };
+
+// Speaks HTTP/1.1, one request at a time on each connection. A connection that breaks goes to the
+// next endpoint that answers.
+std::unique_ptr<Loop> MakeHttpLoop(LoopOptions options, Workload& workload, LoopWatch& watch);
 
 }  // namespace orrery::load

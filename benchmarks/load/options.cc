@@ -9,8 +9,9 @@
 namespace orrery::load {
 namespace {
 
-constexpr std::string_view kCommands[] = {"http",      "sql-setup",  "sql-read",
-                                          "sql-write", "sql-upsert", "sql-mixed"};
+constexpr std::string_view kCommands[] = {"http",       "sql-setup",  "sql-read",
+                                          "sql-write",  "sql-upsert", "sql-mixed",
+                                          "etcd-setup", "etcd-read",  "etcd-write"};
 // The server accepts a signature for 15 minutes, and all are made before the run.
 constexpr double kSecondsMax = 600;
 
@@ -32,6 +33,19 @@ std::function<bool(std::string_view)> Text(std::string& value) {
   return [&value](std::string_view text) {
     value = text;
     return !text.empty();
+  };
+}
+
+std::function<bool(std::string_view)> List(std::vector<int>& values, int least) {
+  return [&values, least](std::string_view text) {
+    for (size_t comma = 0; comma != std::string_view::npos;) {
+      comma = text.find(',');
+      if (!Number<int>(values.emplace_back(), least)(text.substr(0, comma))) {
+        return false;
+      }
+      text.remove_prefix(comma == std::string_view::npos ? 0 : comma + 1);
+    }
+    return true;
   };
 }
 
@@ -63,7 +77,13 @@ std::vector<Option> OptionTable(Options& options) {
       {"--seconds", "measured time, at most 600 (10)", Number<double>(options.seconds, 0.1)},
       {"--warmup", "seconds before it (2)", Number<double>(options.warmup, 0)},
       {"--rate", "requests a second, open loop (0: closed loop)", Number<double>(options.rate, 0)},
-      {"--pid", "process of the server, for CPU and memory", Number<int>(options.pid, 1)},
+      {"--pid", "processes of the server, a,b,c; their CPU and memory are summed",
+       List(options.pids, 1)},
+      {"--ports", "spread the load over these ports of the host, a,b,c (--port)",
+       List(options.ports, 1)},
+      {"--streams", "etcd: calls at once on each connection (4)", Number<int>(options.streams, 1)},
+      {"--kill", "end this process (-9) after the warm-up, tell when writes are back",
+       Number<int>(options.kill, 1)},
   };
 }
 
@@ -73,6 +93,9 @@ Status Validate(const Options& options) {
   }
   if (options.seconds + options.warmup > kSecondsMax) {
     return Status(Code::kInvalidArgument, "--seconds and --warmup are more than 600 together");
+  }
+  if (options.command.starts_with("etcd") && (options.rate > 0 || options.idle > 0)) {
+    return Status(Code::kInvalidArgument, "etcd has no --rate and no --idle");
   }
   if (options.threads > options.connections) {
     return Status(Code::kInvalidArgument, "more --threads than --connections");
@@ -121,6 +144,12 @@ Result<Options> ParseOptions(int argc, char** argv) {
     ++i;
   }
   ORRERY_TRY_STATUS(Validate(options));
+  for (int port : options.ports) {
+    options.endpoints.push_back({options.sql.endpoint.host, static_cast<uint16_t>(port)});
+  }
+  if (options.endpoints.empty()) {
+    options.endpoints.push_back(options.sql.endpoint);
+  }
   return options;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "load/sql.h"
@@ -9,8 +10,9 @@
 namespace orrery::load {
 
 struct Options {
-  std::string command;  // http, sql-setup, sql-read, sql-write, sql-upsert, sql-mixed
-  SqlOptions sql;       // and the endpoint, which http uses too
+  std::string command;              // see kCommands
+  SqlOptions sql;                   // and the endpoint, which all use
+  std::vector<Endpoint> endpoints;  // where the load goes
   std::string path = "/";
   int connections = 32;
   int idle = 0;
@@ -19,7 +21,10 @@ struct Options {
   double warmup = 2;
   double rate = 0;
   double read_share = 0.5;
-  int pid = 0;
+  int streams = 4;
+  std::vector<int> pids;
+  std::vector<int> ports;
+  int kill = 0;
   bool json = false;
 };
 

@@ -48,6 +48,9 @@ std::string ToText(const Options& options, const Report& report) {
   if (report.create_container_ms) {
     text += fmt::format("  container created in {:.0f} ms\n", *report.create_container_ms);
   }
+  if (report.back_ms) {
+    text += fmt::format("  back {:.1f} ms after the kill\n", *report.back_ms);
+  }
   if (report.result.Failures() + report.result.unanswered > 0) {
     text += fmt::format("  failures {} {{{}}}, connections lost {}, unanswered {}\n",
                         report.result.Failures(), FailedStatuses(report.result), report.result.lost,
@@ -81,6 +84,7 @@ std::string ToJson(const Options& options, const Report& report) {
   add("allocations_per_op", report.allocations_per_op);
   add("server_rss_kb", report.server_rss_kb);
   add("create_container_ms", report.create_container_ms);
+  add("back_ms", report.back_ms);
   return text + "}\n";
 }
 

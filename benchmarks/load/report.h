@@ -18,6 +18,7 @@ struct Report {
   std::optional<double> allocations_per_op;
   std::optional<uint64_t> server_rss_kb;  // with all connections open
   std::optional<double> create_container_ms;
+  std::optional<double> back_ms;  // from the kill to the first success of a request sent after it
 };
 
 std::string ToText(const Options& options, const Report& report);

@@ -1,6 +1,5 @@
 #include "load/run.h"
 
-#include <atomic>
 #include <ctime>
 #include <functional>
 #include <memory>
@@ -8,8 +7,10 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/resource.h>
 
+#include "load/etcd.h"
 #include "load/server_process.h"
 #include "load/sql.h"
 
@@ -29,6 +30,20 @@ struct Sample {
   double successes_at_allocations = 0;
 };
 
+// Over all processes; nothing if there are none or one of them is gone.
+template <typename T>
+std::optional<T> Sum(const std::vector<int>& pids, std::optional<T> (*of)(int pid)) {
+  std::optional<T> sum;
+  for (int pid : pids) {
+    std::optional<T> one = of(pid);
+    if (!one) {
+      return std::nullopt;
+    }
+    sum = sum.value_or(T()) + *one;
+  }
+  return sum;
+}
+
 // The loops of one run, a thread each.
 class Loops {
  public:
@@ -38,6 +53,8 @@ class Loops {
   Status Open();
   void Start(LoopTimes times);
   Sample TakeSample() const;
+  // Requests that are sent from now on are told apart (LoopResult::back).
+  void Mark(int64_t now);
   // Waits for the end.
   Result<LoopResult> Finish();
 
@@ -47,24 +64,31 @@ class Loops {
 
   const Options& options_;
   std::vector<std::unique_ptr<Workload>> workloads_;
-  std::vector<std::atomic<uint64_t>> successes_;
+  std::vector<LoopWatch> watches_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<Result<LoopResult>> results_;
   std::vector<std::thread> threads_;
 };
 
 Loops::Loops(const Options& options, const WorkloadMaker& make)
-    : options_(options), successes_(options.threads), results_(options.threads) {
+    : options_(options), watches_(options.threads), results_(options.threads) {
   for (int i = 0; i < options.threads; ++i) {
     auto share = [&](int all) {
       return all / options.threads + (i < all % options.threads ? 1 : 0);
     };
-    LoopOptions loop{.endpoint = options.sql.endpoint,
+    LoopOptions loop{.endpoints = options.endpoints,
                      .connections = share(options.connections),
                      .idle = share(options.idle),
                      .rate = options.rate / options.threads};
     workloads_.push_back(make(i));
-    loops_.push_back(std::make_unique<Loop>(std::move(loop), *workloads_[i], successes_[i]));
+    if (options.command.starts_with("etcd")) {
+      EtcdOptions etcd{.loop = std::move(loop),
+                       .streams = options.streams,
+                       .reads = options.command == "etcd-read"};
+      loops_.push_back(MakeEtcdLoop(std::move(etcd), *workloads_[i], watches_[i]));
+    } else {
+      loops_.push_back(MakeHttpLoop(std::move(loop), *workloads_[i], watches_[i]));
+    }
   }
 }
 
@@ -90,20 +114,24 @@ void Loops::Join() {
 
 uint64_t Loops::Successes() const {
   uint64_t sum = 0;
-  for (const auto& count : successes_) {
-    sum += count.load(std::memory_order_relaxed);
+  for (const LoopWatch& watch : watches_) {
+    sum += watch.successes.load(std::memory_order_relaxed);
   }
   return sum;
+}
+
+void Loops::Mark(int64_t now) {
+  for (LoopWatch& watch : watches_) {
+    watch.mark.store(now, std::memory_order_relaxed);
+  }
 }
 
 Sample Loops::TakeSample() const {
   Sample sample;
   sample.successes = static_cast<double>(Successes());
   sample.own_cpu = OwnCpuSeconds();
-  if (options_.pid > 0) {
-    sample.server_cpu = CpuSeconds(options_.pid);
-  }
-  if (options_.command != "http") {
+  sample.server_cpu = Sum(options_.pids, CpuSeconds);
+  if (options_.command.starts_with("sql")) {
     sample.allocations = Allocations(options_.sql.endpoint);
     sample.successes_at_allocations = static_cast<double>(Successes());
   }
@@ -141,6 +169,19 @@ void FillUsage(const Sample& from, const Sample& to, Report& report) {
   }
 }
 
+// The loops end half a second after they had a success again.
+Result<Report> KillAndFinish(int pid, Loops& loops, Report report) {
+  int64_t killed = NowNanos();
+  loops.Mark(killed);
+  kill(pid, SIGKILL);
+  ORRERY_TRY(report.result, loops.Finish());
+  report.seconds = static_cast<double>(NowNanos() - killed) / 1e9;
+  if (report.result.back != INT64_MAX) {
+    report.back_ms = static_cast<double>(report.result.back - killed) / 1e6;
+  }
+  return report;
+}
+
 Result<Report> RunTimed(const Options& options, const WorkloadMaker& make) {
   constexpr double kNanos = 1e9;
   Loops loops(options, make);
@@ -150,14 +191,15 @@ Result<Report> RunTimed(const Options& options, const WorkloadMaker& make) {
   times.end = times.measure_from + static_cast<int64_t>(options.seconds * kNanos);
   loops.Start(times);
   SleepUntil(times.measure_from);
+  Report report;
+  report.seconds = options.seconds;
+  if (options.kill > 0) {
+    return KillAndFinish(options.kill, loops, report);
+  }
   Sample from = loops.TakeSample();
   // The last sample is taken while everything still runs.
   SleepUntil(times.end - static_cast<int64_t>(kNanos / 50));
-  Report report;
-  report.seconds = options.seconds;
-  if (options.pid > 0) {
-    report.server_rss_kb = ResidentKilobytes(options.pid);
-  }
+  report.server_rss_kb = Sum(options.pids, ResidentKilobytes);
   FillUsage(from, loops.TakeSample(), report);
   ORRERY_TRY(report.result, loops.Finish());
   return report;
@@ -174,9 +216,7 @@ Result<Report> RunToTheEnd(const Options& options, const WorkloadMaker& make) {
   ORRERY_TRY(report.result, loops.Finish());
   report.seconds = static_cast<double>(NowNanos() - start) / 1e9;
   FillUsage(from, loops.TakeSample(), report);
-  if (options.pid > 0) {
-    report.server_rss_kb = ResidentKilobytes(options.pid);
-  }
+  report.server_rss_kb = Sum(options.pids, ResidentKilobytes);
   return report;
 }
 
@@ -224,6 +264,21 @@ Result<Report> RunSql(const Options& options) {
   });
 }
 
+Result<Report> RunEtcd(const Options& options) {
+  EtcdData data{.items = options.sql.items, .value_bytes = options.sql.item_bytes};
+  if (options.command == "etcd-setup") {
+    return RunToTheEnd(options, [&](int thread) {
+      return std::make_unique<EtcdSetupWorkload>(data, thread, options.threads);
+    });
+  }
+  auto stamp = static_cast<uint64_t>(NowNanos());
+  return RunTimed(options, [&](int thread) {
+    return std::make_unique<EtcdWorkload>(data, options.command == "etcd-read",
+                                          fmt::format("new-{:x}-{}-", stamp, thread),
+                                          stamp + static_cast<uint64_t>(thread) * 7919);
+  });
+}
+
 Result<Report> RunHttp(const Options& options) {
   std::string request = "GET " + options.path +
                         " HTTP/1.1\r\nhost: " + options.sql.endpoint.HostHeader() +
@@ -243,7 +298,10 @@ void RaiseFileLimit() {
 
 Result<Report> Run(const Options& options) {
   RaiseFileLimit();
-  return options.command == "http" ? RunHttp(options) : RunSql(options);
+  if (options.command == "http") {
+    return RunHttp(options);
+  }
+  return options.command.starts_with("etcd") ? RunEtcd(options) : RunSql(options);
 }
 
 }  // namespace orrery::load

@@ -29,6 +29,8 @@ void AppendKey(uint64_t key, std::string& out) {
   AppendPadded(key, 10, out);
 }
 
+}  // namespace
+
 std::string MakeFiller(size_t bytes) {
   SeededRandom random(1);
   std::string filler(bytes, '\0');
@@ -37,8 +39,6 @@ std::string MakeFiller(size_t bytes) {
   }
   return filler;
 }
-
-}  // namespace
 
 SqlRequests::SqlRequests(SqlOptions options, Signer signer)
     : options_(std::move(options)), signer_(std::move(signer)) {

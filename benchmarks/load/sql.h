@@ -26,6 +26,9 @@ struct SqlOptions {
   bool index = false;               // true: the default indexing policy; false: none
 };
 
+// Text without a pattern that a compressor could use much.
+std::string MakeFiller(size_t bytes);
+
 // Item `i` of the data set has the id and the partition key of its number, so that any run can read
 // what any other has loaded. Immutable, so any thread may use it.
 class SqlRequests {

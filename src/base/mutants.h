@@ -14,11 +14,43 @@ namespace orrery {
 
 enum class Mutant : uint8_t {
   kNone,
+  kAcknowledgeEarly,  // a write is acknowledged when it is proposed
+  kNoSync,            // the log is written, not synced
+  kForgetVote,        // term and vote are not written
+  kSendEarly,         // messages leave before term and vote are durable
+  kNoTruncate,        // entries that another leader replaced stay in the log
+  kReadHere,          // a Strong read asks nobody
+  kReadUnapplied,     // a Strong read does not wait for what is committed
+  kLeadUnsettled,     // a leader evaluates before its own barrier is applied
+  kOtherTerm,         // what was evaluated in another term is proposed
+  kIgnoreSession,     // a replica that is behind answers a session
+  kBareRefusal,       // a refusal is not confirmed by the others
+  kForgetOutcomes,    // a repeated write is done again
+  kCutUnflushed,      // the log is cut above what the state has on disk
+  kReturnUnderId,     // a replica that lost its log returns under its id
+  kLeaveEarly,        // a replica is deleted when a placement lacks it, though it still votes
+  kOldSnapshot,       // a snapshot that is older than promised is installed
 };
 
-// All but kNone, by the name that the simulator takes.
+// By the name that the simulator takes.
 inline constexpr std::pair<Mutant, std::string_view> kMutantNames[] = {
     {Mutant::kNone, ""},
+    {Mutant::kAcknowledgeEarly, "acknowledge_early"},
+    {Mutant::kNoSync, "no_sync"},
+    {Mutant::kForgetVote, "forget_vote"},
+    {Mutant::kSendEarly, "send_early"},
+    {Mutant::kNoTruncate, "no_truncate"},
+    {Mutant::kReadHere, "read_here"},
+    {Mutant::kReadUnapplied, "read_unapplied"},
+    {Mutant::kLeadUnsettled, "lead_unsettled"},
+    {Mutant::kOtherTerm, "other_term"},
+    {Mutant::kIgnoreSession, "ignore_session"},
+    {Mutant::kBareRefusal, "bare_refusal"},
+    {Mutant::kForgetOutcomes, "forget_outcomes"},
+    {Mutant::kCutUnflushed, "cut_unflushed"},
+    {Mutant::kReturnUnderId, "return_under_id"},
+    {Mutant::kLeaveEarly, "leave_early"},
+    {Mutant::kOldSnapshot, "old_snapshot"},
 };
 
 #ifdef ORRERY_MUTANTS

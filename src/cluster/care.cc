@@ -1,9 +1,14 @@
 // Instance: the care for a cluster. The leader of the meta group looks at all nodes once a second,
 // lets the pure functions of model/placement decide, and writes what they say; the leaders of the
 // groups do the rest.
+#include <algorithm>
+
 #include "base/log.h"
+#include "cluster/call_within.h"
 #include "cluster/instance.h"
+#include "cluster/overview.h"
 #include "cluster/report.h"
+#include "runtime/when_all.h"
 
 namespace orrery::cluster {
 
@@ -14,6 +19,8 @@ using runtime::Task;
 namespace {
 
 constexpr Duration kStopPause = std::chrono::milliseconds(20);
+// A node that does not say how it stands within that is left out.
+constexpr Duration kInspectTime = std::chrono::seconds(2);
 
 }  // namespace
 
@@ -31,6 +38,7 @@ Task<> Instance::Care(runtime::Gate::Pass pass) {
     if (catalog_->leads() && catalog_->view()->clustered()) {
       co_await CareOnce();
     }
+    co_await AskWhetherRemoved();
     CheckOne();
     for (Duration waited{}; waited < options_.care_interval && !stopping_; waited += kStopPause) {
       co_await runtime::Sleep(kStopPause);
@@ -73,6 +81,29 @@ Task<> Instance::CareOnce() {
   }
 }
 
+// Nobody sends anything to a node that was removed, so one that hears nothing asks.
+Task<> Instance::AskWhetherRemoved() {
+  std::vector<NodeId> others;
+  for (const auto& [id, node] : catalog_->view()->nodes) {
+    if (id != self() && node->state != model::NodeState::kRemoved) {
+      others.push_back(id);
+    }
+  }
+  bool heard = std::ranges::any_of(others, [this](NodeId id) { return raft_->Alive(id); });
+  if (others.empty() || heard || told_removed_) {
+    co_return;
+  }
+  NodeId node = others[next_try_++ % others.size()];
+  std::string request(1, static_cast<char>(CallKind::kCatalogIndex));
+  auto answer = co_await CallWithin(*transport_, node, std::move(request), kInspectTime);
+  if (answer && *answer == kRemovedAnswer) {
+    told_removed_ = true;
+    if (options_.on_removed) {
+      options_.on_removed();
+    }
+  }
+}
+
 // Begins the comparison of one set that is led here and whose turn it is.
 void Instance::CheckOne() {
   Instant now = clock_.Now();
@@ -93,22 +124,39 @@ Task<NodeReport> Instance::InspectHere() {
   NodeReport report{.node = self(),
                     .reached = true,
                     .free_bytes = options_.free_bytes ? options_.free_bytes()
-                                                      : std::numeric_limits<uint64_t>::max()};
+                                                      : std::numeric_limits<uint64_t>::max(),
+                    .log_healthy = store_->healthy(),
+                    .disk_full = store_->disk_full()};
   // One visit to each worker, not one for each group.
-  std::map<runtime::Worker*, std::vector<std::shared_ptr<replication::RaftReplicaSet>>> by_worker;
+  std::map<runtime::Worker*, std::vector<std::shared_ptr<replication::RaftReplicaSet>>,
+           runtime::WorkerOrder>
+      by_worker;
   for (const auto& set : raft_->All()) {
     by_worker[&set->worker()].push_back(set);
   }
   for (auto& [worker, sets] : by_worker) {
     auto look = [this, &sets, &report]() -> Task<> {
       for (const auto& set : sets) {
-        report.replicas.push_back({set->group(), self(), set->view()});
+        report.replicas.push_back(
+            {set->group(), self(), set->view(), FiguresOf(PartitionId(set->group().value()))});
       }
       co_return;
     };
     co_await runtime::OnWorker(*worker, look);
   }
   co_return report;
+}
+
+std::optional<PartitionFigures> Instance::FiguresOf(PartitionId partition) {
+  auto replica = replicas_.Find(partition);
+  if (replica == nullptr) {
+    return std::nullopt;
+  }
+  partition::Governor& governor = replica->governor();
+  return PartitionFigures{.totals = replica->totals(),
+                          .share = governor.share(),
+                          .used_last_second = governor.UsedLastSecond(clock_.Now()),
+                          .stats = replica->stats()};
 }
 
 Task<NodeReport> Instance::InspectNode(NodeId node) {
@@ -120,24 +168,38 @@ Task<NodeReport> Instance::InspectNode(NodeId node) {
     co_return report;
   }
   std::string request(1, static_cast<char>(CallKind::kInspect));
-  if (Result<std::string> answer = co_await transport_->Call(node, std::move(request))) {
+  if (auto answer = co_await CallWithin(*transport_, node, std::move(request), kInspectTime)) {
     if (auto decoded = DecodeReport(*answer)) {
       report = std::move(*decoded);
       report.node = node;
       report.reached = true;
+      for (ReplicaReport& replica : report.replicas) {
+        replica.node = node;
+      }
     }
   }
   co_return report;
 }
 
 Task<std::vector<NodeReport>> Instance::Inspect() {
-  std::vector<NodeReport> reports;
-  for (const auto& [id, node] : catalog_->view()->nodes) {
+  auto view = catalog_->view();
+  std::vector<Task<NodeReport>> looks;
+  for (const auto& [id, node] : view->nodes) {
     if (node->state != model::NodeState::kRemoved) {
-      reports.push_back(co_await InspectNode(id));
+      looks.push_back(InspectNode(id));
     }
   }
-  co_return reports;
+  co_return co_await runtime::WhenAll(std::move(looks));
+}
+
+Task<Overview> Instance::Look(bool here) {
+  std::vector<NodeReport> reports;
+  if (here) {
+    reports.push_back(co_await InspectHere());
+  } else {
+    reports = co_await Inspect();
+  }
+  co_return Summarize(*catalog_->view(), Health(), reports, options_.placement.factor);
 }
 
 // A replica that lost what it had promised never returns under its id.

@@ -1,6 +1,7 @@
 #include "cluster/instance.h"
 
 #include "base/log.h"
+#include "cluster/call_within.h"
 #include "cluster/report.h"
 
 namespace orrery::cluster {
@@ -12,6 +13,8 @@ using runtime::Task;
 namespace {
 
 constexpr GroupId kMetaGroup(0);
+constexpr Duration kCatchUpTime = std::chrono::milliseconds(500);
+constexpr Duration kCatchUpPause = std::chrono::milliseconds(20);
 
 std::string Request(CallKind kind, std::string_view body) {
   std::string request(1, static_cast<char>(kind));
@@ -222,7 +225,12 @@ Task<std::string> Instance::OnCall(NodeId from, std::string request) {
   switch (kind) {
     case CallKind::kOperation: co_return co_await router_->HandleMessage(std::move(request));
     case CallKind::kSnapshot: co_return co_await raft_->snapshots().Handle(std::move(request));
-    case CallKind::kCatalog: co_return co_await catalog_->HandleForwarded(std::move(request));
+    case CallKind::kCatalog:
+      if (WasRemoved(from)) {
+        co_return model::EncodeAnswer(Error(Code::kForbidden, std::string(kRemovedText)));
+      }
+      co_return co_await catalog_->HandleForwarded(std::move(request));
+    case CallKind::kCatalogIndex: co_return co_await AnswerCatalogIndex(from);
     case CallKind::kInspect: {
       NodeReport report = co_await InspectHere();
       co_return EncodeReport(report);
@@ -247,6 +255,62 @@ Task<std::string> Instance::Join(std::string request) {
   co_return model::EncodeAnswer(co_await catalog_->Execute(std::move(*change)));
 }
 
+bool Instance::WasRemoved(NodeId node) const {
+  auto record = catalog_->view()->FindNode(node);
+  return record != nullptr && record->state == model::NodeState::kRemoved;
+}
+
+// kNotLeader where only another node can know.
+Task<Result<Lsn>> Instance::CatalogIndex() {
+  auto look = [this]() -> Task<Result<Lsn>> {
+    if (Status barrier = co_await meta_->ReadBarrier(); !barrier.ok()) {
+      co_return Error(barrier);
+    }
+    co_return meta_->applied();
+  };
+  co_return co_await runtime::OnWorker(workers_.at(0), look);
+}
+
+// The index, or nothing if only another node can know, or that the one who asks was removed.
+Task<std::string> Instance::AnswerCatalogIndex(NodeId from) {
+  if (WasRemoved(from)) {
+    co_return std::string(kRemovedAnswer);
+  }
+  std::string answer;
+  if (Result<Lsn> index = co_await CatalogIndex()) {
+    Encoder(answer).U64(index->value());
+  }
+  co_return answer;
+}
+
+Task<Result<Lsn>> Instance::AskCatalogIndex(NodeId leader) {
+  auto answer =
+      co_await CallWithin(*transport_, leader, Request(CallKind::kCatalogIndex, ""), kCatchUpTime);
+  Decoder decoder(answer ? *answer : std::string_view());
+  Lsn index(decoder.U64());
+  if (!decoder.done()) {
+    co_return Error(Code::kNotLeader, "the catalog is not led there");
+  }
+  co_return index;
+}
+
+Task<> Instance::CatchUp() {
+  if (!clustered()) {
+    co_return;
+  }
+  for (Instant until = clock_.Now() + kCatchUpTime; clock_.Now() < until && !stopping_;) {
+    NodeId leader = meta_->leader_node();
+    bool here = leader == NodeId() || leader == self();
+    Result<Lsn> index = here ? co_await CatalogIndex() : co_await AskCatalogIndex(leader);
+    if (index) {
+      auto wait = [this, index]() { return meta_->WaitApplied(*index, kCatchUpTime); };
+      IgnoreError(co_await runtime::OnWorker(workers_.at(0), wait), "as far as it is then");
+      co_return;
+    }
+    co_await runtime::Sleep(kCatchUpPause);
+  }
+}
+
 // To the leader of the meta group, or to somebody who may know it.
 Task<Result<std::string>> Instance::ForwardChange(std::string change) {
   NodeId to = meta_->leader_node();
@@ -266,8 +330,12 @@ Task<Result<std::string>> Instance::ForwardChange(std::string change) {
 }
 
 Task<std::string> Instance::SnapshotExtra(GroupId group) {
+  if (group == kMetaGroup) {
+    auto outcomes = [this]() -> Task<std::string> { co_return catalog_->EncodeOutcomes(); };
+    co_return co_await runtime::OnWorker(workers_.at(0), outcomes);
+  }
   auto replica = replicas_.Find(PartitionId(group.value()));
-  if (group == kMetaGroup || replica == nullptr) {
+  if (replica == nullptr) {
     co_return "";
   }
   auto encode = [replica]() -> Task<std::string> { co_return replica->EncodeOutcomes(); };

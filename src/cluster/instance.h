@@ -54,21 +54,40 @@ struct InstanceOptions {
   // Told on the first worker.
   std::function<void(const model::CatalogView&)> on_nodes;
   std::function<void()> on_keys;
+  std::function<void()> on_removed;  // others say that this node is no member any more
 };
 
+// What a replica knows of its partition. Only the leader knows what was spent.
+struct PartitionFigures {
+  storage::Totals totals;
+  partition::RequestUnits share;
+  partition::RequestUnits used_last_second;
+  partition::ReplicaStats stats;
+};
 // One replica, as its node sees it.
 struct ReplicaReport {
   GroupId group;
   NodeId node;
   replication::RaftView raft;
+  std::optional<PartitionFigures> figures;  // none: the meta group
 };
 // What a node says about itself.
 struct NodeReport {
   NodeId node;
   bool reached = false;
   uint64_t free_bytes = 0;
+  bool log_healthy = true;
+  bool disk_full = false;
   std::vector<ReplicaReport> replicas;
 };
+
+struct Overview;  // cluster/overview.h
+
+// What a node hears that was removed, and the answer to kCatalogIndex that says so.
+inline constexpr std::string_view kRemovedAnswer = "removed";
+inline constexpr std::string_view kRemovedText =
+    "this node was removed from its cluster: it can come back only as a new node, with an empty "
+    "data folder";
 
 class Instance final : public model::CatalogListener {
  public:
@@ -93,11 +112,22 @@ class Instance final : public model::CatalogListener {
   // What a node that wants to join sends to any member; the answer is model::EncodeAnswer.
   static std::string JoinRequest(const model::CatalogChange& add_node);
 
+  // Waits until the catalog here has everything that was done anywhere before the call. If that
+  // takes long it returns all the same: nobody knows better then. Nothing to do on a lone node.
+  runtime::Task<> CatchUp();
+
   // Operators. kForbidden: sets would fall below what they need.
   runtime::Task<Status> Drain(NodeId node);
   runtime::Task<Status> Remove(NodeId node);
-  // Of all nodes that can be reached.
+  // Of all nodes that can be reached, each as far as it answers soon.
   runtime::Task<std::vector<NodeReport>> Inspect();
+  // Of this node alone. REQUIRES: clustered()
+  runtime::Task<NodeReport> InspectHere();
+  // Of the replica that is here; nothing if there is none.
+  std::optional<PartitionFigures> FiguresOf(PartitionId partition);
+  // All that is known about nodes and sets. With `here` only what this node knows by itself.
+  // REQUIRES: clustered()
+  runtime::Task<Overview> Look(bool here = false);
 
   bool clustered() const { return options_.identity.has_value(); }
   NodeId self() const { return clustered() ? options_.identity->node : NodeId(); }
@@ -118,13 +148,17 @@ class Instance final : public model::CatalogListener {
   void ConnectRouter();
   runtime::Task<Result<std::string>> ForwardChange(std::string change);
   runtime::Task<std::string> Join(std::string request);
+  runtime::Task<Result<Lsn>> CatalogIndex();
+  runtime::Task<Result<Lsn>> AskCatalogIndex(NodeId leader);
+  runtime::Task<std::string> AnswerCatalogIndex(NodeId from);
+  bool WasRemoved(NodeId node) const;
   runtime::Task<std::string> SnapshotExtra(GroupId group);
   model::ClusterHealth Health() const;
   // care.cc
   runtime::Task<> Care(runtime::Gate::Pass pass);
   runtime::Task<> CareOnce();
   void CheckOne();
-  runtime::Task<NodeReport> InspectHere();
+  runtime::Task<> AskWhetherRemoved();
   runtime::Task<NodeReport> InspectNode(NodeId node);
   runtime::Task<> ReplaceBroken(GroupId group, ReplicaId broken);
   void FollowNodes(const model::CatalogView& view);
@@ -149,6 +183,7 @@ class Instance final : public model::CatalogListener {
   std::atomic<bool> stopping_ = false;
   std::atomic<uint32_t> next_try_ = 0;
   std::map<GroupId, Instant> checked_;  // by Care
+  bool told_removed_ = false;           // by Care
 };
 
 }  // namespace orrery::cluster

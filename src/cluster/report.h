@@ -1,4 +1,7 @@
 // NodeReport in the form in which one node sends it to another.
+//
+//   report  = version u8, free bytes u64, log healthy, disk full (bools), count varint, replicas
+//   replica = bytes; what a later version of the program adds at its end is not read
 #pragma once
 
 #include <optional>

@@ -1,5 +1,8 @@
 // PartitionHost on a cluster: replicas are where placements say.
+#include <algorithm>
+
 #include "base/log.h"
+#include "base/mutants.h"
 #include "model/partition_host.h"
 
 namespace orrery::model {
@@ -65,9 +68,28 @@ std::map<GroupId, PartitionHost::Wanted> PartitionHost::WantedHere(const Catalog
       GroupId group(range.id.value());
       auto placement = view.FindPlacement(group);
       const PlacedReplica* placed = placement == nullptr ? nullptr : placement->Find(self_);
-      if (placed != nullptr) {
-        wanted[group] = {placement, *placed, container, view.FindDatabase(container->database_name),
-                         range};
+      if (placement == nullptr) {
+        continue;
+      }
+      Wanted one{placement, placed != nullptr ? *placed : PlacedReplica(), container,
+                 view.FindDatabase(container->database_name), range};
+      auto stored = store_.Log(group);
+      if (stored && !stored->broken() && stored->identity.id != one.placed.replica) {
+        // It should go, but until the others have removed it they may need its vote.
+        one.placed = {stored->identity.id, self_};
+        one.leaving = true;
+      }
+      if (one.placed.replica == ReplicaId() && !stored) {
+        // A founder that was moved away before it ever existed: without it the others may have no
+        // majority to move anything.
+        auto founder = std::ranges::find(placement->founders, self_, &PlacedReplica::node);
+        if (founder != placement->founders.end() && founder->replica > store_.Ended(group)) {
+          one.placed = *founder;
+          one.leaving = true;
+        }
+      }
+      if (one.placed.replica != ReplicaId()) {
+        wanted[group] = std::move(one);
       }
     }
   }
@@ -98,16 +120,19 @@ Task<> PartitionHost::FollowOnce() {
           [set, desired = ConfigurationOf(placement->members)] { set->SetPlacement(desired); });
     }
     auto found = wanted.find(group);
-    bool here = found != wanted.end() && found->second.placed.replica == set->replica();
-    bool replaced = found != wanted.end() && !here;  // by another one on this node: it is broken
+    bool here = found != wanted.end() && !found->second.leaving &&
+                found->second.placed.replica == set->replica();
     // A replica that should go is still a member until the others have removed it.
-    if (!here && (placement == nullptr || set->gone() || replaced)) {
+    bool dropped = placement == nullptr && group.value() < view->next.partition;
+    if (!here && (dropped || set->gone() || Active(Mutant::kLeaveEarly))) {
       co_await Destroy(group);
     }
   }
   for (GroupId group : store_.RaftGroups()) {
-    if (group != GroupId(0) && !wanted.contains(group) && raft_->Find(group) == nullptr) {
-      co_await Destroy(group);  // left by an earlier process
+    // Left by an earlier process. A catalog that does not know the group yet says nothing about it.
+    bool known = group.value() < view->next.partition || Active(Mutant::kReturnUnderId);
+    if (group != GroupId(0) && known && !wanted.contains(group) && raft_->Find(group) == nullptr) {
+      co_await Destroy(group);
     }
   }
   for (const auto& [group, one] : wanted) {
@@ -125,6 +150,9 @@ Task<bool> PartitionHost::Adopt(GroupId group, const Wanted& wanted) {
   if (wanted.database == nullptr) {
     co_return false;
   }
+  if (wanted.leaving && !store_.Log(group) && wanted.placed.replica <= store_.Ended(group)) {
+    co_return true;  // it has left
+  }
   if (auto log = store_.Log(group);
       log && LostPromises(*log) && log->identity.id == wanted.placed.replica) {
     // What it had promised is lost with it: another one, with a new id, takes its place.
@@ -141,7 +169,9 @@ Task<bool> PartitionHost::Adopt(GroupId group, const Wanted& wanted) {
                  {{"group", group.ToString()}, {"why", heads.error().ToString()}});
     co_return false;
   }
-  StartReplica(group, wanted, std::move(*heads), fresh);
+  auto read_extra = [this, group] { return store_.Extra(group); };
+  Result<std::string> extra = co_await runtime::OnBlocking(workers_, read_extra);
+  StartReplica(group, wanted, std::move(*heads), extra.value_or(""), fresh);
   co_return true;
 }
 
@@ -174,7 +204,11 @@ Result<std::vector<storage::LogEntry>> PartitionHost::Prepare(GroupId group, con
 }
 
 void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
-                                 std::vector<storage::LogEntry> heads, bool fresh) {
+                                 std::vector<storage::LogEntry> heads, const std::string& extra,
+                                 bool fresh) {
+  log::Info("a replica begins", {{"group", group.ToString()},
+                                 {"replica", wanted.placed.replica.ToString()},
+                                 {"leaving", wanted.leaving ? "yes" : "no"}});
   runtime::Worker& worker = workers_.at(wanted.range.id.value());
   auto set = std::make_shared<RaftReplicaSet>(group, wanted.placed.replica, *raft_, worker);
   // The newest definition: it may have changed while the store was busy.
@@ -182,6 +216,7 @@ void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
   auto container = view->FindContainer(wanted.container->id);
   auto replica = MakeReplica(container != nullptr ? container : wanted.container, *wanted.database,
                              wanted.range, set);
+  replica->DecodeOutcomes(extra);
   set->SetPlacement(ConfigurationOf(wanted.placement->members));
   replicas_.Add({replica});
   raft_->Insert(set);
@@ -191,6 +226,7 @@ void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
 // First nobody can find it, then the last operation on it ends, then its keys and its log go.
 Task<> PartitionHost::Destroy(GroupId group) {
   PartitionId partition(group.value());
+  log::Info("a replica that is not needed here any more is deleted", {{"group", group.ToString()}});
   if (auto set = raft_->Find(group)) {
     raft_->Remove(group);
     auto detach = [set]() -> Task<> {

@@ -84,6 +84,7 @@ class PartitionHost final : public CatalogListener {
     std::shared_ptr<const Container> container;
     std::shared_ptr<const Database> database;
     partition::PartitionRange range;
+    bool leaving = false;  // no placement has it any more
   };
   std::map<GroupId, Wanted> WantedHere(const CatalogView& view) const;
   runtime::Task<> Follow(runtime::Gate::Pass pass);
@@ -91,7 +92,7 @@ class PartitionHost final : public CatalogListener {
   runtime::Task<bool> Adopt(GroupId group, const Wanted& wanted);
   Result<std::vector<storage::LogEntry>> Prepare(GroupId group, const Wanted& wanted, bool* fresh);
   void StartReplica(GroupId group, const Wanted& wanted, std::vector<storage::LogEntry> heads,
-                    bool fresh);
+                    const std::string& extra, bool fresh);
   runtime::Task<> Destroy(GroupId group);
   runtime::Task<> WaitUntilUnused(std::vector<std::weak_ptr<partition::Replica>> leaving);
 

@@ -129,7 +129,8 @@ Planner::Replicas Planner::NextVoters(const Replicas& voters, size_t want,
   for (NodeId node : added) {
     next.push_back({.replica = {}, .node = node, .voter = true});
   }
-  if (next.size() < std::min(kSafe, voters.size()) || !fits(next.size())) {
+  // One that could soon be three does not move alone.
+  if (next.size() < std::min(kSafe, std::max(want, voters.size())) || !fits(next.size())) {
     return ByNode(voters);
   }
   return ByNode(next);

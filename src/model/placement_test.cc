@@ -264,6 +264,7 @@ TEST(PlanTest, OneSet) {
       {"draining two, room for one", 5, {1, 2, 3, 4}, "145", {}, {}, {2, 3}},
       {"draining two, one of the others is away", 6, {1, 2, 3, 4}, "1245", {6}, {}, {2, 3}},
       {"draining the only one", 4, {1}, "234", {}, {}, {1}},
+      {"draining the only one, two of three others are there: wait", 4, {1}, "1", {4}, {}, {1}},
       {"draining the only one of two", 2, {1}, "2", {}, {}, {1}},
       {"draining where nothing else is", 1, {1}, "1", {}, {}, {1}},
       {"removed", 5, {1, 2, 3, 4}, "1345", {}, {}, {}, {2}},
@@ -304,6 +305,7 @@ TEST(PlanTest, TheCatalog) {
     std::vector<uint32_t> gone = {};
     std::vector<uint32_t> draining = {};
     std::vector<uint32_t> removed = {};
+    std::vector<uint32_t> away = {};
   };
   const std::vector<Row> rows = {
       {"alone", 1, {1}, "1"},
@@ -316,6 +318,7 @@ TEST(PlanTest, TheCatalog) {
       {"a voter is gone: there is no other", 3, {1, 2, 3}, "123", {2}},
       {"one of five is gone", 5, {1, 2, 3, 4, 5}, "123|45", {4}},
       {"one of five is gone, a sixth is there", 6, {1, 2, 3, 4, 5}, "12356|4", {4}},
+      {"a voter is gone, not yet room for five", 6, {1, 2, 3}, "134|256", {2}, {}, {}, {6}},
       {"draining", 4, {1, 2, 3}, "134|2", {}, {2}},
       {"draining the only voter", 2, {1}, "2|1", {}, {1}},
       {"a removed one goes", 4, {1, 2, 3}, "134", {}, {}, {2}},
@@ -329,6 +332,9 @@ TEST(PlanTest, TheCatalog) {
     }
     for (uint32_t id : row.removed) {
       world.Node(id, NodeState::kRemoved);
+    }
+    for (uint32_t id : row.away) {
+      world.Silent(id, minutes(1));
     }
     for (uint32_t id : row.gone) {
       world.Silent(id, minutes(10));

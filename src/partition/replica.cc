@@ -1,5 +1,7 @@
 #include "partition/replica.h"
 
+#include "base/mutants.h"
+
 namespace orrery::partition {
 
 namespace {
@@ -98,7 +100,8 @@ runtime::Task<Status> Replica::PrepareRead(const Operation& operation) {
 
 runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits least) {
   Reply reply = co_await operation.Run(*this);
-  if (set_->replicated() && operation.writes() && DependsOnData(reply.status.code())) {
+  if (set_->replicated() && operation.writes() && DependsOnData(reply.status.code()) &&
+      !Active(Mutant::kBareRefusal)) {
     if (Status sure = co_await set_->ReadBarrier(); !sure.ok()) {
       reply.status = std::move(sure);
     }
@@ -136,7 +139,7 @@ WallTime Replica::NextTime(int64_t count) {
 
 const Replica::Outcome* Replica::Recall(const storage::OperationId& id) const {
   auto found = outcomes_.find(id);
-  return found == outcomes_.end() ? nullptr : &found->second;
+  return found == outcomes_.end() || Active(Mutant::kForgetOutcomes) ? nullptr : &found->second;
 }
 
 void Replica::Remember(const storage::OperationId& id, Lsn lsn, std::string_view result,

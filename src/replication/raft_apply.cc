@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutants.h"
 #include "replication/raft_host.h"
 #include "replication/raft_replica_set.h"
 
@@ -94,8 +95,15 @@ void RaftReplicaSet::OnApplied(Lsn first, std::vector<LogEntry> entries, const S
   }
   Lsn before = applied();
   TakeRecord(record);
-  for (size_t i = 0; i < entries.size() && listener_ != nullptr; ++i) {
+  RaftObserver* observer = host_.options().observer;
+  for (size_t i = 0; i < entries.size(); ++i) {
     Lsn index(first.value() + i);
+    if (observer != nullptr && index > before) {
+      observer->OnApplied(group_, index, entries[i]);
+    }
+    if (listener_ == nullptr) {
+      continue;
+    }
     if (entries[i].kind == EntryKind::kCommand && index > before) {
       auto view = storage::WriteSetView::Parse(*entries[i].payload);
       listener_->OnApplied(index, *view);
@@ -127,6 +135,10 @@ void RaftReplicaSet::CommitChanges() {
     auto [index, configuration] = std::move(changes_.front());
     changes_.pop_front();
     configurations_.emplace_back(index, configuration);
+    log::Debug("members changed", {{"group", group_.ToString()},
+                                   {"replica", self_.ToString()},
+                                   {"index", index.ToString()},
+                                   {"members", configuration.ToString()}});
     if (configuration.Find(self_) == nullptr) {
       gone_ = true;
     }
@@ -144,7 +156,7 @@ runtime::Task<Status> RaftReplicaSet::ReadBarrier() {
   if (!leads()) {
     co_return Status(Code::kNotLeader, "this replica does not lead");
   }
-  if (HasLease() && applied() >= core_->commit()) {
+  if (Active(Mutant::kReadHere) || (HasLease() && applied() >= core_->commit())) {
     co_return Status::Ok();
   }
   auto start = [this](std::function<void(Status)> resume) {
@@ -261,7 +273,7 @@ bool RaftReplicaSet::HasLease() const {
 void RaftReplicaSet::WakeReaders() {
   std::vector<ReadWait> ready;
   std::erase_if(read_waits_, [&](ReadWait& wait) {
-    if (wait.index > applied()) {
+    if (wait.index > applied() && !Active(Mutant::kReadUnapplied)) {
       return false;
     }
     ready.push_back(std::move(wait));
@@ -274,7 +286,7 @@ void RaftReplicaSet::WakeReaders() {
 
 runtime::Task<Status> RaftReplicaSet::WaitApplied(Lsn lsn, Duration longest) {
   Instant until = host_.clock().Now() + longest;
-  while (applied() < lsn) {
+  while (applied() < lsn && !Active(Mutant::kIgnoreSession)) {
     if (host_.clock().Now() >= until) {
       co_return Status(Code::kSessionNotReached,
                        "this replica has not yet applied " + lsn.ToString());
@@ -293,10 +305,14 @@ void RaftReplicaSet::HoldLog(Duration how_long) {
 // Cuts the log below what the state has on disk, less a trail for followers that are a little
 // behind and for the ids of operations.
 void RaftReplicaSet::OnFlushed() {
-  if (stopped_ || installing_ || core_ == nullptr || host_.clock().Now() < hold_log_until_) {
+  if (stopped_ || installing_ || cutting_ || core_ == nullptr ||
+      host_.clock().Now() < hold_log_until_) {
     return;
   }
   uint64_t flushed = std::min(store_.Flushed(group_).value(), core_->stored().value());
+  if (Active(Mutant::kCutUnflushed)) {
+    flushed = core_->stored().value();
+  }
   flushed = std::min(flushed, core_->commit().value());
   uint64_t to = flushed > options_.trail_entries ? flushed - options_.trail_entries : 0;
   uint64_t term = to > 0 ? core_->TermOf(Lsn(to)) : 0;
@@ -306,25 +322,42 @@ void RaftReplicaSet::OnFlushed() {
   SnapshotMeta meta = base_;
   meta.index = Lsn(to);
   meta.term = term;
-  while (!configurations_.empty() && configurations_.front().first.value() <= to) {
-    meta.configuration_index = configurations_.front().first;
-    meta.configuration = std::move(configurations_.front().second);
-    configurations_.pop_front();
+  for (const auto& [index, configuration] : configurations_) {
+    if (index.value() <= to) {
+      meta.configuration_index = index;
+      meta.configuration = configuration;
+    }
   }
   if (!changes_.empty() && changes_.front().first.value() <= to) {
     return;  // not known to be committed yet
   }
-  base_ = meta;
   storage::AppendRequest request{.group = group_};
   request.base = storage::LogBase{meta.index, meta.term, meta.configuration.Encode(),
                                   meta.configuration_index};
-  appends_.push_back({.number = next_append_++});
-  auto done = [weak = weak_from_this(), number = appends_.back().number](const Status& status) {
+  cutting_ = true;
+  auto done = [weak = weak_from_this(), meta](const Status& status) {
     if (auto self = weak.lock()) {
-      self->OnPersisted(number, status);
+      self->OnCut(meta, status);
     }
   };
   store_.Append(std::move(request), &worker_, std::move(done));
+}
+
+void RaftReplicaSet::OnCut(const SnapshotMeta& meta, const Status& status) {
+  cutting_ = false;
+  if (stopped_) {
+    return;
+  }
+  if (!status.ok()) {
+    if (!store_.healthy()) {
+      Fail(status.ToString());
+    }
+    return;  // a copy is being made of the store, for example: the next flush tries again
+  }
+  base_ = meta;
+  while (!configurations_.empty() && configurations_.front().first <= meta.index) {
+    configurations_.pop_front();
+  }
   Handle(core_->LogCut(meta, Now()));
 }
 
@@ -332,7 +365,7 @@ void RaftReplicaSet::OnFlushed() {
 
 runtime::Task<> RaftReplicaSet::Install(std::shared_ptr<RaftReplicaSet> self, SnapshotMeta meta,
                                         NodeId from_node) {
-  while (!stopped_ && (applying_ || !appends_.empty())) {
+  while (!stopped_ && (applying_ || cutting_ || !appends_.empty())) {
     co_await runtime::Sleep(kPollPause);  // nothing new is begun while it installs
   }
   Result<storage::ReplicaRecord> record = Error(Code::kUnavailable);
@@ -369,6 +402,9 @@ runtime::Task<> RaftReplicaSet::Install(std::shared_ptr<RaftReplicaSet> self, Sn
   log::Info("snapshot installed", {{"group", group_.ToString()},
                                    {"index", meta.index.ToString()},
                                    {"applied", record->applied.ToString()}});
+  if (host_.options().observer != nullptr) {
+    host_.options().observer->OnInstalled(group_, applied());
+  }
   if (listener_ != nullptr) {
     listener_->OnReplaced();
   }

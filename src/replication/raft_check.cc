@@ -110,7 +110,15 @@ void RaftReplicaSet::JudgeHashes() {
                {{"group", group_.ToString()},
                 {"replica", replica.ToString()},
                 {"action", majority ? "it is made anew from the others" : "none: no majority"}});
-    if (majority && host_.options().on_difference) {
+    if (!majority) {
+      continue;
+    }
+    if (const Member* member = core_->configuration().Find(replica); replica != self_) {
+      std::string body;
+      Encoder(body).U64(core_->term());
+      SendSmall(replica, member->node, FrameKind::kWrong, body);
+    }
+    if (host_.options().on_difference) {
       host_.options().on_difference(group_, replica);
     }
   }

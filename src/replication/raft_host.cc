@@ -80,8 +80,8 @@ void RaftHost::Remove(GroupId group) {
 
 void RaftHost::Send(runtime::Worker& worker, NodeId to, GroupId group, ReplicaId to_replica,
                     ReplicaId from_replica, FrameKind kind, std::string_view body) {
-  if (to == self_) {
-    return;
+  if (to == self_ || to == NodeId()) {
+    return;  // nobody is known there
   }
   PerWorker& mine = per_worker_[worker.index()];
   std::string& frame = mine.outbox[to];
@@ -127,7 +127,7 @@ void RaftHost::OnFrame(NodeId from, std::string frame) {
     FrameKind kind;
     std::string body;
   };
-  std::map<runtime::Worker*, std::vector<Part>> parts;
+  std::map<runtime::Worker*, std::vector<Part>, runtime::WorkerOrder> parts;
   while (decoder.ok() && decoder.left() > 0) {
     GroupId group(decoder.U64());
     ReplicaId to(decoder.U64());

@@ -30,6 +30,16 @@
 
 namespace orrery::replication {
 
+// Hears what the groups of a node do; for the simulator. On the group's worker.
+class RaftObserver {
+ public:
+  virtual ~RaftObserver() = default;
+  virtual void OnStarted(GroupId group, Lsn applied) = 0;
+  virtual void OnLeading(GroupId group, uint64_t term) = 0;
+  virtual void OnApplied(GroupId group, Lsn index, const LogEntry& entry) = 0;
+  virtual void OnInstalled(GroupId group, Lsn applied) = 0;
+};
+
 struct RaftHostOptions {
   RaftSetOptions set;
   // Elect at once when the process of a leader is known to be dead. Excludes leases.
@@ -38,6 +48,7 @@ struct RaftHostOptions {
   // A replica that differs from a majority of its set; told on the worker of the group, on the
   // leader's node.
   std::function<void(GroupId, ReplicaId)> on_difference;
+  RaftObserver* observer = nullptr;
   std::string snapshot_folder;  // for files on their way
   SnapshotLimits snapshots;
 };

@@ -10,6 +10,8 @@ namespace orrery::replication {
 namespace {
 
 constexpr int kQuietAfterHeartbeats = 3;
+constexpr Duration kRefusedPause = std::chrono::seconds(5);
+constexpr size_t kVotersMin = 3;  // of a set that had so many
 
 }  // namespace
 
@@ -25,13 +27,23 @@ void RaftReplicaSet::SetPlacement(Configuration desired) {
 
 // The next configuration on the way from `now` to the placement: first everybody comes as a
 // standby, then those who have caught up vote, then who should not vote stops, then the others go.
+// Where a replica takes the place of another on the same node, the old one goes first if enough
+// others vote; else it has stopped already, because it is broken.
 std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configuration& now) const {
   Configuration next = now;
+  const Member* in_the_way = nullptr;
   for (const Member& wanted : desired_->members) {
-    if (now.Find(wanted.id) == nullptr) {
+    if (now.Find(wanted.id) != nullptr) {
+      continue;
+    }
+    auto same_node = std::ranges::find(now.members, wanted.node, &Member::node);
+    bool blocked = same_node != now.members.end() &&
+                   (same_node->role == Role::kStandby || now.voters() > kVotersMin);
+    if (!blocked) {
       next.members.push_back({wanted.id, wanted.node, Role::kStandby});
       return next;
     }
+    in_the_way = &*same_node;
   }
   bool all_vote = true;
   for (Member& member : next.members) {
@@ -44,6 +56,14 @@ std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configurati
       member.role = Role::kVoter;
       return next;
     }
+  }
+  auto without = [&now](ReplicaId id) {
+    Configuration fewer = now;
+    std::erase_if(fewer.members, [id](const Member& member) { return member.id == id; });
+    return fewer;
+  };
+  if (in_the_way != nullptr) {
+    return in_the_way->id == self_ ? std::nullopt : std::optional(without(in_the_way->id));
   }
   if (!all_vote) {
     return std::nullopt;  // nobody leaves before the new ones vote
@@ -58,16 +78,15 @@ std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configurati
   }
   for (const Member& member : now.members) {
     if (desired_->Find(member.id) == nullptr && member.id != self_) {
-      std::erase_if(next.members, [&](const Member& other) { return other.id == member.id; });
-      return next;
+      return without(member.id);
     }
   }
   return std::nullopt;
 }
 
 void RaftReplicaSet::Reconcile() {
-  if (!desired_ || !leads() || core_->changing() || transfer_to_ != ReplicaId() ||
-      core_->configuration().SameMembers(*desired_)) {
+  if (!desired_ || !leads() || core_->changing() || host_.clock().Now() < refused_until_ ||
+      transfer_to_ != ReplicaId() || core_->configuration().SameMembers(*desired_)) {
     return;
   }
   std::optional<Configuration> next = NextConfiguration(core_->configuration());
@@ -85,7 +104,7 @@ void RaftReplicaSet::Reconcile() {
   } else if (update.error().code() == Code::kInvalidArgument) {
     log::Warning("a change of members was refused",
                  {{"group", group_.ToString()}, {"why", update.error().message()}});
-    desired_.reset();
+    refused_until_ = host_.clock().Now() + kRefusedPause;
   }
 }
 
@@ -150,6 +169,21 @@ void RaftReplicaSet::OnNodeSilent(NodeId node, bool dead) {
   }
 }
 
+// A standby does not call for elections, and a replica that was removed is told nothing: so it
+// asks.
+void RaftReplicaSet::Ask() {
+  ask_at_ = host_.clock().Now() + options_.election_timeout;
+  std::vector<Member> members = core_->configuration().members;
+  if (desired_) {
+    members.insert(members.end(), desired_->members.begin(), desired_->members.end());
+  }
+  for (const Member& member : members) {
+    if (member.id != self_) {
+      SendSmall(member.id, member.node, FrameKind::kAsk, "");
+    }
+  }
+}
+
 // Sleep -------------------------------------------------------------------------------------------
 
 // When every member has everything and nothing is going on, the clocks stop.
@@ -189,7 +223,10 @@ void RaftReplicaSet::OnQuiet(NodeId from_node, ReplicaId from, Decoder body) {
   Lsn last(body.U64());
   if (quiet_ || term != core_->term() || core_->leader() != from || core_->leads() ||
       core_->last() != last || core_->commit() != last || !host_.Alive(from_node)) {
-    return;  // this one goes on, and its election timer wakes the others
+    if (!quiet_ && core_->leader() == from) {
+      SendSmall(from, from_node, FrameKind::kAsk, "");  // something is still missing here
+    }
+    return;
   }
   quiet_ = true;
   quiet_since_ = host_.clock().Now();

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "base/mutants.h"
 #include "replication/raft_host.h"
 
 namespace orrery::replication {
@@ -37,6 +38,7 @@ void RaftReplicaSet::Wake() {
   if (quiet_) {
     Instant now = host_.clock().Now();
     last_activity_ = now;
+    ask_at_ = now + options_.election_timeout;
     quiet_ = false;
     quiet_total_ += std::chrono::duration_cast<Duration>(now - quiet_since_);
   }
@@ -80,8 +82,12 @@ void RaftReplicaSet::Start(std::vector<LogEntry> heads, bool eager) {
   }
   start.entries = std::move(heads);
   started_ = last_activity_ = host_.clock().Now();
+  ask_at_ = started_ + options_.election_timeout;
   if (eager) {
     eager_until_ = last_activity_ + kEagerTime;
+  }
+  if (host_.options().observer != nullptr) {
+    host_.options().observer->OnStarted(group_, applied());
   }
   Handle(core_->Start(std::move(start), Now()));
   host_.Schedule(*this);
@@ -110,7 +116,7 @@ Instant RaftReplicaSet::deadline() const {
   if (eager_until_ != Instant()) {
     at = std::min(at, next_eager_);
   }
-  return at;
+  return core_->leads() ? at : std::min(at, ask_at_);
 }
 
 void RaftReplicaSet::Tick() {
@@ -149,6 +155,8 @@ void RaftReplicaSet::Tick() {
       JudgeHashes();
     }
     MaybeQuiet();
+  } else if (now >= ask_at_) {
+    Ask();
   }
   host_.Schedule(*this);
 }
@@ -157,7 +165,7 @@ void RaftReplicaSet::Tick() {
 
 runtime::Task<Result<Lsn>> RaftReplicaSet::Commit(storage::WriteSet set, uint64_t term) {
   ORRERY_CHECK(worker_.IsCurrent());
-  if (!leads() || term != core_->term()) {
+  if (!leads() || (term != core_->term() && !Active(Mutant::kOtherTerm))) {
     co_return Error(Code::kNotLeader, "evaluated in term " + std::to_string(term));
   }
   LogEntry entry{.frees_space = set.frees_space,
@@ -197,12 +205,17 @@ void RaftReplicaSet::FlushProposals() {
     entries.push_back(proposal.entry);
   }
   // All were evaluated in one term: losing the leadership empties the queue.
-  Result<Update> update = leads() && proposals.front().term == core_->term()
-                              ? core_->Submit(std::move(entries), Now())
-                              : Error(Code::kNotLeader, "this replica does not lead");
+  Result<Update> update =
+      leads() && (proposals.front().term == core_->term() || Active(Mutant::kOtherTerm))
+          ? core_->Submit(std::move(entries), Now())
+          : Error(Code::kNotLeader, "this replica does not lead");
   Lsn index = update ? update->first_entry : Lsn();
   for (Proposal& proposal : proposals) {
     if (update) {
+      if (Active(Mutant::kAcknowledgeEarly)) {
+        proposal.resume(index);
+        proposal.resume = [](Result<Lsn>) {};
+      }
       waiting_.push_back({index, proposal.entry.bytes(), std::move(proposal.resume)});
       index = Lsn(index.value() + 1);
     } else {
@@ -262,9 +275,7 @@ void RaftReplicaSet::Handle(Update update) {
   SendAll(std::move(update.messages));
   if (update.install && !installing_) {
     installing_ = true;
-    const Member* from = update.install->configuration.Find(update.install_from);
-    NodeId node = from != nullptr ? from->node : leader_node();
-    worker_.Spawn(Install(self, std::move(*update.install), node));
+    worker_.Spawn(Install(self, std::move(*update.install), heard_from_.node));
   }
   if (update.commit_changed) {
     if (core_->leads()) {
@@ -283,24 +294,32 @@ void RaftReplicaSet::Publish() {
   NodeId node;
   if (const Member* leader = core_->configuration().Find(core_->leader())) {
     node = core_->leads() ? NodeId() : leader->node;
+  } else if (core_->leader() == heard_from_.id) {
+    node = heard_from_.node;  // it became a member after the configuration that is known here
   }
   leader_node_.store(node.value(), std::memory_order_relaxed);
-  bool leads = !stopped_ && core_->leads() && core_->settled() && applied() >= barrier_;
-  if (leads != settled_.exchange(leads, std::memory_order_acq_rel) && listener_ != nullptr) {
+  bool leads = !stopped_ && core_->leads() &&
+               ((core_->settled() && applied() >= barrier_) || Active(Mutant::kLeadUnsettled));
+  bool changed = leads != settled_.exchange(leads, std::memory_order_acq_rel);
+  if (changed && leads && host_.options().observer != nullptr) {
+    host_.options().observer->OnLeading(group_, core_->term());
+  }
+  if (changed && listener_ != nullptr) {
     listener_->OnLeading(leads);
   }
 }
 
 void RaftReplicaSet::Persist(Update& update) {
   storage::AppendRequest request{.group = group_};
-  InFlight append{.number = next_append_++, .hard = update.hard_state};
-  if (update.hard_state) {
+  InFlight append{.number = next_append_++,
+                  .hard = update.hard_state && !Active(Mutant::kForgetVote)};
+  if (update.hard_state && !Active(Mutant::kForgetVote)) {
     request.hard = storage::HardState{core_->term(), core_->vote().value()};
     ++hard_in_flight_;
   }
   if (!update.entries.empty()) {
     request.first = update.first_entry;
-    if (update.first_entry <= log_last_) {
+    if (update.first_entry <= log_last_ && !Active(Mutant::kNoTruncate)) {
       request.truncate_from = update.first_entry;
       Lsn kept(update.first_entry.value() - 1);
       for (InFlight& earlier : appends_) {
@@ -354,7 +373,7 @@ void RaftReplicaSet::OnPersisted(uint64_t number, const Status& status) {
 // Messages of an update leave only when its term and vote are durable.
 void RaftReplicaSet::SendAll(std::vector<Message> messages) {
   for (Message& message : messages) {
-    if (hard_in_flight_ == 0) {
+    if (hard_in_flight_ == 0 || Active(Mutant::kSendEarly)) {
       SendNow(std::move(message));
     } else if (gated_.size() < kGatedMax) {
       gated_.push_back(std::move(message));

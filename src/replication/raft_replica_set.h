@@ -64,6 +64,8 @@ enum class FrameKind : uint8_t {
   kQuiet = 4,  // you have everything: stop the clock
   kGone = 5,   // you are no member any more
   kHash = 6,   // what my state was at an index
+  kWrong = 7,  // your state is not what the others have: stop
+  kAsk = 8,    // I hear nothing: am I still a member?
 };
 
 // How it stands with a replica, for status and repair.
@@ -174,6 +176,7 @@ class RaftReplicaSet final : public ReplicaSet,
   void SendMessage(const Message& message);
   bool AttachEntries(Message& message, size_t bytes_max);
   runtime::Task<> SendFromLog(std::shared_ptr<RaftReplicaSet> self, Message message);
+  bool TellGone(NodeId node, ReplicaId replica);
   void SendSmall(ReplicaId to, NodeId node, FrameKind kind, const std::string& body);
   // Apply
   void ScheduleApply();
@@ -195,6 +198,7 @@ class RaftReplicaSet final : public ReplicaSet,
   std::optional<Configuration> NextConfiguration(const Configuration& now) const;
   void StepTransfer();
   void SendHint();
+  void Ask();
   void MaybeQuiet();
   void OnQuiet(NodeId from_node, ReplicaId from, Decoder body);
   // Comparison (raft_check.cc)
@@ -204,6 +208,7 @@ class RaftReplicaSet final : public ReplicaSet,
                             std::shared_ptr<storage::Snapshot> state, NodeId leader);
   void OnHash(ReplicaId from, Decoder body);
   void JudgeHashes();
+  void OnCut(const SnapshotMeta& meta, const Status& status);
   // Snapshots
   runtime::Task<> Install(std::shared_ptr<RaftReplicaSet> self, SnapshotMeta meta,
                           NodeId from_node);
@@ -251,6 +256,7 @@ class RaftReplicaSet final : public ReplicaSet,
 
   bool applying_ = false;
   bool installing_ = false;
+  bool cutting_ = false;
   std::string extra_;
   Instant hold_log_until_;
 
@@ -267,6 +273,7 @@ class RaftReplicaSet final : public ReplicaSet,
   uint64_t no_lease_term_ = 0;              // the leadership was given away in it
 
   std::optional<Configuration> desired_;
+  Instant refused_until_;
   ReplicaId transfer_to_;  // proposals are held while it is set
   Instant transfer_until_;
 
@@ -276,6 +283,8 @@ class RaftReplicaSet final : public ReplicaSet,
 
   Instant eager_until_;  // calls for elections while nobody leads
   Instant next_eager_;
+  Member heard_from_;  // who last led, as far as this replica knows
+  Instant ask_at_;     // of a follower, if it hears nothing until then
   Instant last_activity_;
   Instant hint_at_;  // tell followers the commit index
   bool quiet_ = false;

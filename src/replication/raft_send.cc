@@ -28,14 +28,14 @@ void RaftReplicaSet::Receive(NodeId from_node, ReplicaId from, FrameKind kind,
       message.from = from;
       message.to = self_;
       message.node = from_node;
+      if (message.kind == MessageKind::kAppend || message.kind == MessageKind::kInstall) {
+        ask_at_ = host_.clock().Now() + options_.election_timeout;
+        heard_from_ = {from, from_node, Role::kVoter};
+      }
       if (message.kind != MessageKind::kAppendResult) {
         Wake();  // an answer that comes late is no reason to
       }
-      if (message.kind == MessageKind::kVote && leads() &&
-          core_->configuration().Find(from) == nullptr) {
-        std::string gone;
-        Encoder(gone).U64(core_->configuration_index().value());
-        SendSmall(from, from_node, FrameKind::kGone, gone);
+      if (message.kind == MessageKind::kVote && TellGone(from_node, from)) {
         return;
       }
       if (options_.lease_reads) {
@@ -63,12 +63,38 @@ void RaftReplicaSet::Receive(NodeId from_node, ReplicaId from, FrameKind kind,
     case FrameKind::kProbeAck: return OnProbeAck(from, decoder);
     case FrameKind::kQuiet: return OnQuiet(from_node, from, decoder);
     case FrameKind::kHash: return OnHash(from, decoder);
-    case FrameKind::kGone:
-      if (decoder.U64() >= core_->configuration_index().value()) {
+    case FrameKind::kAsk:
+      if (core_->leads() && !TellGone(from_node, from)) {
+        Wake();  // the next heartbeat tells it all
+      }
+      return;
+    case FrameKind::kWrong:
+      if (core_->leader() == from && decoder.U64() == core_->term()) {
+        gone_ = true;
+        Fail("its state differs from that of the other replicas");
+      }
+      return;
+    case FrameKind::kGone: {
+      // Of one who was never a member it says nothing: it may still be added.
+      Lsn newest =
+          configurations_.empty() ? base_.configuration_index : configurations_.back().first;
+      if (Lsn(decoder.U64()) > newest && !core_->configuration().members.empty()) {
         gone_ = true;
       }
       return;
+    }
   }
+}
+
+// Who is no member any more hears it from the leader.
+bool RaftReplicaSet::TellGone(NodeId node, ReplicaId replica) {
+  if (!leads() || core_->changing() || core_->configuration().Find(replica) != nullptr) {
+    return false;
+  }
+  std::string body;
+  Encoder(body).U64(core_->configuration_index().value());
+  SendSmall(replica, node, FrameKind::kGone, body);
+  return true;
 }
 
 void RaftReplicaSet::SendSmall(ReplicaId to, NodeId node, FrameKind kind, const std::string& body) {

@@ -97,6 +97,15 @@ const Member* Configuration::Find(ReplicaId id) const {
   return nullptr;
 }
 
+std::string Configuration::ToString() const {
+  std::string text;
+  for (const Member& member : members) {
+    text += (text.empty() ? "" : " ") + member.id.ToString() + "@" + member.node.ToString() +
+            (member.role == Role::kStandby ? "+" : "");
+  }
+  return text;
+}
+
 bool Configuration::SameMembers(const Configuration& other) const {
   return members.size() == other.members.size() &&
          std::ranges::all_of(members, [&](const Member& member) {

@@ -41,6 +41,7 @@ struct Configuration {
   bool Valid() const;
   bool operator==(const Configuration& other) const;
 
+  std::string ToString() const;  // 7@1 8@2 9@3+ (+: a standby)
   std::string Encode() const;
   // kCorruption if it is malformed or not valid.
   static Result<Configuration> Decode(std::string_view bytes);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/mutants.h"
 
 namespace orrery::replication {
 
@@ -133,6 +134,9 @@ SnapshotTransfer::~SnapshotTransfer() {
 // Receiver ----------------------------------------------------------------------------------------
 
 Task<Result<ReceivedSnapshot>> SnapshotTransfer::Fetch(NodeId from, GroupId group, Lsn index) {
+  if (from == NodeId()) {
+    co_return Error(Code::kUnavailable, "nobody is known to have one");
+  }
   std::string begin;
   Encoder encoder(begin);
   encoder.U8(static_cast<uint8_t>(Request::kBegin));
@@ -140,7 +144,7 @@ Task<Result<ReceivedSnapshot>> SnapshotTransfer::Fetch(NodeId from, GroupId grou
   encoder.U64(index.value());
   ORRERY_CO_TRY(std::string answer, TakeAnswer(co_await Call(from, std::move(begin))));
   ORRERY_CO_TRY(Manifest manifest, Manifest::Decode(answer));
-  if (manifest.applied < index) {
+  if (manifest.applied < index && !Active(Mutant::kOldSnapshot)) {
     co_return Error(Code::kUnavailable, "the snapshot is older than was promised");
   }
   ReceivedSnapshot received{.id = manifest.id,
@@ -271,7 +275,7 @@ Task<Result<std::string>> SnapshotTransfer::Begin(GroupId group, Lsn index) {
     return store_.WriteSnapshot(group, log->identity.spans, folder, extra);
   };
   Result<storage::SnapshotFiles> files = co_await runtime::OnBlocking(workers_, write);
-  if (files && files->record.applied < index) {
+  if (files && files->record.applied < index && !Active(Mutant::kOldSnapshot)) {
     files = Error(Code::kUnavailable, "this replica is behind");
   }
   if (!files) {

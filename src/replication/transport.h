@@ -15,11 +15,12 @@ namespace orrery::replication {
 
 // The first byte of every request, so that a node knows who answers it.
 enum class CallKind : uint8_t {
-  kOperation = 1,  // an operation for a partition (partition/router)
-  kSnapshot = 2,   // replication/snapshot_transfer
-  kCatalog = 3,    // a change of the catalog for the leader of the meta group
-  kJoin = 4,       // a node wants to become a member
-  kInspect = 5,    // how it stands with replicas here, for status and comparison
+  kOperation = 1,     // an operation for a partition (partition/router)
+  kSnapshot = 2,      // replication/snapshot_transfer
+  kCatalog = 3,       // a change of the catalog for the leader of the meta group
+  kJoin = 4,          // a node wants to become a member
+  kInspect = 5,       // how it stands with replicas here, for status and comparison
+  kCatalogIndex = 6,  // up to where the catalog is committed, of the leader of the meta group
 };
 
 class Transport {

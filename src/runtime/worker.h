@@ -85,6 +85,13 @@ class Worker {
   std::unique_ptr<Thread> thread_;
 };
 
+// The order of workers by their place in the pool, so that nothing depends on addresses; none
+// first.
+struct WorkerOrder {
+  static size_t Place(const Worker* worker) { return worker == nullptr ? 0 : worker->index() + 1; }
+  bool operator()(const Worker* a, const Worker* b) const { return Place(a) < Place(b); }
+};
+
 class WorkerPool {
  public:
   // With `manual` no threads are started.

@@ -1,6 +1,7 @@
 // The admin endpoints: /healthz for anyone, /metrics for this machine, and /_orrery/... for the
 // commands of the program, signed with an account key like a request of the SQL API (type "orrery",
 // link = the path).
+#include <charconv>
 #include <filesystem>
 
 #include "base/log.h"
@@ -26,22 +27,23 @@ void AnswerError(net::HttpReply& reply, int status, std::string_view message) {
   AnswerJson(reply, status, body + "}");
 }
 
+int StatusNumber(Code code) {
+  switch (code) {
+    case Code::kNotFound: return 404;
+    case Code::kForbidden: return 409;
+    case Code::kUnavailable:
+    case Code::kNotLeader: return 503;
+    case Code::kUnknownOutcome: return 408;
+    default: return 400;
+  }
+}
+
 std::string TextOf(std::string_view body, std::string_view name) {
   auto parsed = types::Document::FromJson(body);
   if (!parsed || parsed->Get(name).kind() != types::Kind::kString) {
     return "";
   }
   return std::string(parsed->Get(name).string());
-}
-
-void Field(std::string& out, std::string_view name, const std::string& value) {
-  out += (out.back() == '{' ? "\"" : ",\"") + std::string(name) + "\":" + value;
-}
-
-std::string Quoted(std::string_view text) {
-  std::string out;
-  types::AppendJsonString(text, out);
-  return out;
 }
 
 }  // namespace
@@ -72,6 +74,10 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
     reply.Add("content-type", "text/plain; version=0.0.4");
     reply.body = metrics_.Render(*instance_->catalog().view(), instance_->replicas(), clock_,
                                  instance_->store(), http_->connections());
+    if (instance_->clustered()) {
+      reply.body +=
+          RenderCluster(co_await instance_->Look(true), instance_->self(), transport_->counters());
+    }
     co_return;
   }
   bool write = request.method != "GET";
@@ -81,16 +87,25 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
   }
   Status status(Code::kNotFound, "there is no such admin endpoint");
   if (path == "_orrery/status" && request.method == "GET") {
-    AnswerJson(reply, 200, StatusJson());
+    AnswerJson(reply, 200, co_await StatusJson());
+    co_return;
+  }
+  constexpr std::string_view kNodes = "_orrery/nodes";
+  if (path == kNodes && request.method == "GET" && instance_->clustered()) {
+    AnswerJson(reply, 200, co_await NodesJson());
     co_return;
   }
   if (path == "_orrery/keys/regenerate" && request.method == "POST") {
     status = co_await RegenerateKey(request.body);
   } else if (path == "_orrery/backup" && request.method == "POST") {
     status = co_await Backup(request.body);
+  } else if (path.starts_with(kNodes) && !instance_->clustered()) {
+    status = Status(Code::kInvalidArgument, "this server is alone: it is no node of a cluster");
+  } else if (path.starts_with("_orrery/nodes/") && request.method == "POST") {
+    status = co_await ChangeNode(path.substr(kNodes.size() + 1));
   }
   if (!status.ok()) {
-    AnswerError(reply, status.code() == Code::kNotFound ? 404 : 400, status.message());
+    AnswerError(reply, StatusNumber(status.code()), status.message());
     co_return;
   }
   AnswerJson(reply, 200, "{}");
@@ -114,6 +129,25 @@ Task<Status> Node::RegenerateKey(std::string_view body) {
   co_return status;
 }
 
+Task<Status> Node::ChangeNode(std::string_view what) {
+  size_t slash = what.find('/');
+  std::string_view action = slash == std::string_view::npos ? "" : what.substr(slash + 1);
+  uint32_t number = 0;
+  auto [end, error] = std::from_chars(what.data(), what.data() + what.size(), number);
+  if (error != std::errc() || end != what.data() + slash ||
+      (action != "drain" && action != "remove")) {
+    co_return Status(Code::kNotFound, "there is no such admin endpoint");
+  }
+  NodeId node(number);
+  Status status =
+      action == "drain" ? co_await instance_->Drain(node) : co_await instance_->Remove(node);
+  if (status.ok()) {
+    log::Info(action == "drain" ? "node is being drained" : "node removed",
+              {{"node", node.ToString()}});
+  }
+  co_return status;
+}
+
 Task<Status> Node::Backup(std::string_view body) {
   std::string folder = TextOf(body, "folder");
   if (!folder.starts_with('/')) {
@@ -132,56 +166,6 @@ Task<Status> Node::Backup(std::string_view body) {
     return WriteFormat(folder);
   };
   co_return co_await runtime::OnBlocking(*workers_, take);
-}
-
-std::string Node::StatusJson() const {
-  auto view = instance_->catalog().view();
-  Instant now = clock_.Now();
-  std::string out = "{\"version\":\"" ORRERY_VERSION "\",\"endpoint\":" + Quoted(endpoint_) +
-                    ",\"healthy\":" + (instance_->store().healthy() ? "true" : "false") +
-                    ",\"diskFull\":" + (instance_->store().disk_full() ? "true" : "false") +
-                    ",\"databases\":[";
-  bool first_database = true;
-  for (const auto& [name, database] : view->databases) {
-    out += first_database ? "{" : ",{";
-    first_database = false;
-    Field(out, "id", Quoted(name));
-    Field(out, "throughput",
-          database->offer ? std::to_string(database->offer->spendable()) : "null");
-    out += ",\"containers\":[";
-    bool first_container = true;
-    for (const auto& container : view->ContainersOf(database->id)) {
-      out += first_container ? "{" : ",{";
-      first_container = false;
-      Field(out, "id", Quoted(container->name));
-      Field(out, "throughput",
-            container->offer ? std::to_string(container->offer->spendable()) : "null");
-      Field(out, "autoscale", container->offer && container->offer->autoscale() ? "true" : "false");
-      out += ",\"partitions\":[";
-      bool first_partition = true;
-      for (const auto& range : container->map->ranges()) {
-        auto replica = instance_->replicas().Find(range.id);
-        if (replica == nullptr) {
-          continue;
-        }
-        out += first_partition ? "{" : ",{";
-        first_partition = false;
-        Field(out, "id", Quoted(range.id.ToString()));
-        Field(out, "min", Quoted(ToHex(range.range.min)));
-        Field(out, "max", Quoted(ToHex(range.range.max)));
-        Field(out, "items", std::to_string(replica->totals().items));
-        Field(out, "bytes", std::to_string(replica->totals().bytes));
-        Field(out, "share", replica->governor().share().ToString());
-        Field(out, "usedLastSecond", replica->governor().UsedLastSecond(now).ToString());
-        Field(out, "throttled", std::to_string(replica->stats().throttled));
-        Field(out, "lsn", replica->applied().ToString());
-        out += '}';
-      }
-      out += "]}";
-    }
-    out += "]}";
-  }
-  return out + "]}";
 }
 
 }  // namespace orrery::server

@@ -13,9 +13,12 @@ namespace {
 
 // What this program can read of other nodes' commands.
 constexpr uint32_t kNodeVersion = 1;
-constexpr Duration kJoinTime = std::chrono::seconds(60);
 constexpr Duration kCatalogTime = std::chrono::seconds(60);
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+
+bool IsWildcard(std::string_view host) {
+  return host.empty() || host == "0.0.0.0" || host == "::" || host == "[::]";
+}
 
 Result<std::shared_ptr<net::ClusterTls>> MakeTls(const Settings& settings) {
   if (!settings.cluster_secret.empty()) {
@@ -86,6 +89,41 @@ std::string Node::Advertised() const {
          std::to_string(transport_->port());
 }
 
+std::string Node::PublicEndpoint() const {
+  if (!settings_.endpoint.empty()) {
+    return settings_.endpoint;
+  }
+  std::string address = Advertised();
+  std::string host = address.substr(0, address.rfind(':'));
+  if (!IsWildcard(settings_.listen) || IsWildcard(host)) {
+    return endpoint_;
+  }
+  // It listens everywhere: clients reach it by the host by which other nodes do.
+  return (settings_.dev ? "http://" : "https://") + host + ":" + std::to_string(http_->port()) +
+         "/";
+}
+
+std::vector<api::sql::Location> Node::Locations() const {
+  std::vector<api::sql::Location> locations;
+  if (!instance_->clustered()) {
+    return locations;
+  }
+  auto view = instance_->catalog().view();
+  NodeId self = instance_->self();
+  auto here = view->FindNode(self);
+  locations.push_back(
+      {.name = "Node " + self.ToString(), .endpoint = here == nullptr ? "" : here->endpoint});
+  for (bool alive : {true, false}) {
+    for (const auto& [id, node] : view->nodes) {
+      if (id != self && node->state == model::NodeState::kActive && !node->endpoint.empty() &&
+          instance_->raft()->Alive(id) == alive) {
+        locations.push_back({.name = "Node " + id.ToString(), .endpoint = node->endpoint});
+      }
+    }
+  }
+  return locations;
+}
+
 Result<NodeIdentity> Node::FindIdentity() {
   ORRERY_TRY(std::optional<NodeIdentity> known, ReadIdentity(settings_.data));
   if (known) {
@@ -130,7 +168,8 @@ Result<NodeIdentity> Node::JoinCluster() {
       .what = model::change::AddNode{
           .address = Advertised(), .zone = settings_.cluster_zone, .version = kNodeVersion}};
   std::string request = cluster::Instance::JoinRequest(add);
-  Instant until = clock_.Now() + kJoinTime;
+  Instant until = clock_.Now() + std::chrono::seconds(settings_.cluster_join_timeout_s);
+  std::string told;
   auto ask = [&]() -> Task<Result<NodeIdentity>> {
     while (true) {
       Result<std::string> answer =
@@ -145,9 +184,13 @@ Result<NodeIdentity> Node::JoinCluster() {
       }
       bool again = why.ok() || why.code() == Code::kUnavailable ||
                    why.code() == Code::kUnknownOutcome || why.code() == Code::kNotLeader;
-      if (!again || clock_.Now() >= until) {
+      if (!again || clock_.Now() >= until || stop_wanted_()) {
         co_return Error(Code::kUnavailable, "cannot join the cluster at " + settings_.cluster_join +
                                                 ": " + why.message());
+      }
+      if (std::exchange(told, why.message()) != why.message()) {
+        log::Warning("cannot join the cluster yet",
+                     {{"member", settings_.cluster_join}, {"why", why.message()}});
       }
       co_await runtime::Sleep(kRetryPause);
     }
@@ -169,16 +212,18 @@ void Node::FollowNodes(const model::CatalogView& view) {
     }
   }
   transport_->SetPeers(peers);
+  auto self = instance_ == nullptr ? nullptr : view.FindNode(instance_->self());
+  if (self != nullptr && self->state == model::NodeState::kRemoved) {
+    removed_ = true;
+  }
 }
 
 Task<Status> Node::Announce() {
   auto self = instance_->catalog().view()->FindNode(instance_->self());
   if (self != nullptr && self->state == model::NodeState::kRemoved) {
-    co_return Status(Code::kForbidden,
-                     "this node was removed from its cluster: it can come back "
-                     "only as a new node, with an empty data folder");
+    co_return Status(Code::kForbidden, std::string(cluster::kRemovedText));
   }
-  std::string endpoint = settings_.endpoint.empty() ? endpoint_ : settings_.endpoint;
+  std::string endpoint = PublicEndpoint();
   if (self != nullptr && self->address == Advertised() && self->endpoint == endpoint &&
       self->zone == settings_.cluster_zone && self->version == kNodeVersion) {
     co_return Status::Ok();
@@ -195,7 +240,7 @@ Status Node::WaitForCatalog() {
   auto wait = [this]() -> Task<Status> {
     Instant until = clock_.Now() + kCatalogTime;
     while (instance_->catalog().view()->FindNode(instance_->self()) == nullptr) {
-      if (clock_.Now() >= until) {
+      if (clock_.Now() >= until || stop_wanted_()) {
         co_return Status(Code::kUnavailable, "the cluster does not send the catalog");
       }
       co_await runtime::Sleep(kRetryPause);

@@ -8,6 +8,7 @@
 #include "net/http_client.h"
 #include "net/http_server.h"
 #include "server/data_folder.h"
+#include "server/print_status.h"
 #include "types/document.h"
 
 namespace orrery::server {
@@ -72,53 +73,6 @@ Result<std::string> Ask(const CommandOptions& options, const std::string& method
   return answer.body;
 }
 
-std::string Bytes(double bytes) {
-  static constexpr const char* kUnits[] = {"B", "KB", "MB", "GB", "TB"};
-  size_t unit = 0;
-  while (bytes >= 1024 && unit < 4) {
-    bytes /= 1024;
-    ++unit;
-  }
-  char text[32];
-  std::snprintf(text, sizeof(text), unit == 0 ? "%.0f %s" : "%.1f %s", bytes, kUnits[unit]);
-  return text;
-}
-
-double Number(Value object, std::string_view name) {
-  Value value = types::Member(object, name);
-  return value.kind() == types::Kind::kNumber ? value.number() : 0;
-}
-
-std::string Text(Value object, std::string_view name) {
-  Value value = types::Member(object, name);
-  return value.kind() == types::Kind::kString ? std::string(value.string()) : std::string();
-}
-
-void PrintContainer(const std::string& database, Value container) {
-  Value partitions = types::Member(container, "partitions");
-  double throughput = Number(container, "throughput");
-  std::printf("\n%s/%s  ", database.c_str(), Text(container, "id").c_str());
-  if (throughput == 0) {
-    std::printf("shares its database's RU/s\n");
-  } else {
-    std::printf("%.0f RU/s%s\n", throughput,
-                types::Member(container, "autoscale").kind() == types::Kind::kBool &&
-                        types::Member(container, "autoscale").boolean()
-                    ? " (autoscale)"
-                    : "");
-  }
-  std::printf("  %-10s %-34s %12s %12s %10s %10s %10s\n", "partition", "from", "items", "size",
-              "RU/s", "used", "429s");
-  for (types::ValueIterator at(partitions.bson()); at.Next();) {
-    Value partition = at.value();
-    std::string from = Text(partition, "min");
-    std::printf("  %-10s %-34s %12.0f %12s %10.0f %10.2f %10.0f\n", Text(partition, "id").c_str(),
-                from.empty() ? "(start)" : from.c_str(), Number(partition, "items"),
-                Bytes(Number(partition, "bytes")).c_str(), Number(partition, "share"),
-                Number(partition, "usedLastSecond"), Number(partition, "throttled"));
-  }
-}
-
 }  // namespace
 
 int RunStatus(const CommandOptions& options) {
@@ -134,24 +88,7 @@ int RunStatus(const CommandOptions& options) {
   if (!status) {
     return Fail(status.error());
   }
-  Value root = status->root();
-  std::printf(
-      "orrery %s at %s, %s\n", Text(root, "version").c_str(), Text(root, "endpoint").c_str(),
-      types::Member(root, "healthy").boolean() ? "healthy" : "LOG FAILED: restart to take writes");
-  if (types::Member(root, "diskFull").boolean()) {
-    std::printf("DISK NEARLY FULL: writes are refused\n");
-  }
-  for (types::ValueIterator database(types::Member(root, "databases").bson()); database.Next();) {
-    std::string name = Text(database.value(), "id");
-    Value containers = types::Member(database.value(), "containers");
-    bool any = false;
-    for (types::ValueIterator container(containers.bson()); container.Next(); any = true) {
-      PrintContainer(name, container.value());
-    }
-    if (!any) {
-      std::printf("\n%s  (no containers)\n", name.c_str());
-    }
-  }
+  PrintStatus(status->root());
   return 0;
 }
 
@@ -168,6 +105,47 @@ int RunKeys(const CommandOptions& options) {
     return Fail(keys.error());
   }
   std::printf("%s", KeysJson(*keys).c_str());
+  return 0;
+}
+
+int RunNodeList(const CommandOptions& options) {
+  auto answer = Ask(options, "GET", "_orrery/nodes", "");
+  if (!answer) {
+    return Fail(answer.error());
+  }
+  if (options.json) {
+    std::printf("%s\n", answer->c_str());
+    return 0;
+  }
+  auto nodes = types::Document::FromJson(*answer);
+  if (!nodes) {
+    return Fail(nodes.error());
+  }
+  PrintNodes(nodes->Get("nodes"));
+  return 0;
+}
+
+int RunNodeDrain(const CommandOptions& options) {
+  std::string path = "_orrery/nodes/" + std::to_string(options.node);
+  if (auto done = Ask(options, "POST", path + "/drain", ""); !done) {
+    return Fail(done.error());
+  }
+  std::printf(
+      "node %u is being drained: its replicas move to other nodes. When `orrery node list` shows 0 "
+      "replicas on it, stop it, then: orrery node remove %u\n",
+      options.node, options.node);
+  return 0;
+}
+
+int RunNodeRemove(const CommandOptions& options) {
+  std::string path = "_orrery/nodes/" + std::to_string(options.node);
+  if (auto done = Ask(options, "POST", path + "/remove", ""); !done) {
+    return Fail(done.error());
+  }
+  std::printf(
+      "node %u is removed, for good: it can come back only as a new node, with an empty "
+      "data folder\n",
+      options.node);
   return 0;
 }
 

@@ -139,8 +139,13 @@ Result<model::AccountKeys> ReadKeysFile(const std::string& folder) {
   return keys;
 }
 
-Status WriteServerFile(const std::string& folder, const std::string& endpoint) {
-  return ReplaceFile(folder + "/server.json", "{\"endpoint\":\"" + endpoint + "\"}\n", 0600);
+Status WriteServerFile(const std::string& folder, const std::string& endpoint,
+                       const std::string& cluster) {
+  std::string text = "{\"endpoint\":\"" + endpoint + "\"";
+  if (!cluster.empty()) {
+    text += ",\"cluster\":\"" + cluster + "\"";
+  }
+  return ReplaceFile(folder + "/server.json", text + "}\n", 0600);
 }
 
 Result<std::string> ReadServerFile(const std::string& folder) {

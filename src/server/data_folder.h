@@ -28,7 +28,9 @@ Status WriteKeysFile(const std::string& folder, const model::AccountKeys& keys);
 Result<model::AccountKeys> ReadKeysFile(const std::string& folder);
 std::string KeysJson(const model::AccountKeys& keys);
 
-Status WriteServerFile(const std::string& folder, const std::string& endpoint);
+// `cluster` is the address for other nodes; empty: it is alone.
+Status WriteServerFile(const std::string& folder, const std::string& endpoint,
+                       const std::string& cluster);
 // kUnavailable if no server was started on the folder.
 Result<std::string> ReadServerFile(const std::string& folder);
 

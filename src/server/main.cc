@@ -63,6 +63,14 @@ sigset_t ServerSignals() {
   return signals;
 }
 
+// Whether one of them is waiting that ends the server.
+bool StopWanted() {
+  sigset_t waiting;
+  sigemptyset(&waiting);
+  sigpending(&waiting);
+  return sigismember(&waiting, SIGINT) == 1 || sigismember(&waiting, SIGTERM) == 1;
+}
+
 // Connections must never take the file descriptors that the stores need: without one the log fails.
 constexpr uint64_t kFilesOfStores = 1536;
 
@@ -84,8 +92,9 @@ Status FitFileLimit(Settings& settings) {
   return Status::Ok();
 }
 
-// Until SIGINT or SIGTERM. A changed certificate or key is taken when it is seen, or at once on
-// SIGHUP; one that does not fit yet (its other half is still to come) is tried again.
+// Until SIGINT or SIGTERM, or until it is no part of its cluster any more. A changed certificate or
+// key is taken when it is seen, or at once on SIGHUP; one that does not fit yet (its other half is
+// still to come) is tried again.
 void WaitForTheEnd(Node& node, const sigset_t& signals) {
   auto changed = [&node] {
     std::error_code none;
@@ -98,6 +107,10 @@ void WaitForTheEnd(Node& node, const sigset_t& signals) {
     timespec interval{.tv_sec = 1};
     int signal = sigtimedwait(&signals, nullptr, &interval);
     if (signal == SIGINT || signal == SIGTERM) {
+      return;
+    }
+    if (node.removed()) {
+      log::Error("the end", {{"why", std::string(cluster::kRemovedText)}});
       return;
     }
     if (node.certificate_file().empty() || (signal != SIGHUP && changed() == loaded)) {
@@ -129,25 +142,28 @@ int RunStart(const StartOptions& options) {
   sigset_t signals = ServerSignals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
-  Node node(settings);
+  Node node(settings, StopWanted);
   if (Status status = node.Start(); !status.ok()) {
     std::fprintf(stderr, "orrery: cannot start: %s\n", status.message().c_str());
     return 1;
   }
-  log::Info("ready",
-            {{"endpoint", node.endpoint()}, {"data", settings.data}, {"version", ORRERY_VERSION}});
+  if (IsCluster(settings)) {
+    log::Info("ready", {{"endpoint", node.endpoint()},
+                        {"cluster", node.cluster_address()},
+                        {"data", settings.data},
+                        {"version", ORRERY_VERSION}});
+  } else {
+    log::Info(
+        "ready",
+        {{"endpoint", node.endpoint()}, {"data", settings.data}, {"version", ORRERY_VERSION}});
+  }
   WaitForTheEnd(node, signals);
   log::Info("stopping");
   node.Stop();
   return 0;
 }
 
-int Main(int argc, char** argv) {
-  CLI::App app(
-      "Orrery: a multi-model database that behaves as the Azure Cosmos DB documents describe.");
-  app.require_subcommand(1);
-  int code = 0;
-  StartOptions start_options;
+void AddStart(CLI::App& app, StartOptions& start_options, int& code) {
   CLI::App* start = app.add_subcommand("start", "Start a server in the foreground");
   start->add_option("--config", start_options.config, "TOML file with settings")
       ->check(CLI::ExistingFile);
@@ -163,42 +179,68 @@ int Main(int argc, char** argv) {
       "--dev", start_options.dev,
       "For a laptop or CI: loopback only, plain HTTP, the emulator's publicly known key");
   start->footer(DescribeSettings());
-  start->callback([&] { code = RunStart(start_options); });
+  start->callback([&start_options, &code] { code = RunStart(start_options); });
+}
 
-  CommandOptions options;
-  auto command = [&](const char* name, const char* help, int (*run)(const CommandOptions&)) {
-    CLI::App* sub = app.add_subcommand(name, help);
+void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
+  auto command = [&](CLI::App& parent, const char* name, const char* help,
+                     int (*run)(const CommandOptions&), bool asks = true) {
+    CLI::App* sub = parent.add_subcommand(name, help);
     sub->add_option("--data", options.data, "Data folder of the server")
         ->envname("ORRERY_SERVER_DATA");
+    if (asks) {
+      sub->add_option("--endpoint", options.endpoint,
+                      "URL of the server; else what the data folder says");
+    }
     sub->callback([&code, &options, run] { code = run(options); });
     return sub;
   };
   CLI::App* status =
-      command("status", "Show databases, containers and their partitions", RunStatus);
-  status->add_option("--endpoint", options.endpoint,
-                     "URL of the server; else what the data folder says");
+      command(app, "status",
+              "Show the nodes of a cluster, databases, containers and their partitions", RunStatus);
   status->add_flag("--json", options.json, "As JSON");
+  CLI::App* node = app.add_subcommand("node", "The nodes of a cluster; ask any of them");
+  node->require_subcommand(1);
+  CLI::App* list = command(*node, "list", "Show the nodes", RunNodeList);
+  list->add_flag("--json", options.json, "As JSON");
+  CLI::App* drain =
+      command(*node, "drain", "Have all replicas of a node move to others", RunNodeDrain);
+  CLI::App* remove = command(*node, "remove",
+                             "Take a node out of the cluster, for good: one that "
+                             "is drained, or that does not come back",
+                             RunNodeRemove);
+  for (CLI::App* change : {drain, remove}) {
+    change->add_option("id", options.node, "Its id, as `orrery node list` shows it")->required();
+  }
   CLI::App* keys =
-      command("keys", "Print the account keys, or make a new one without a restart", RunKeys);
+      command(app, "keys", "Print the account keys, or make a new one without a restart", RunKeys);
   keys->add_option("--regenerate", options.regenerate,
                    "primary, secondary, primaryReadOnly or secondaryReadOnly");
-  keys->add_option("--endpoint", options.endpoint,
-                   "URL of the server; else what the data folder says");
-  CLI::App* backup = command("backup", "Take a consistent copy of a running server", RunBackup);
+  CLI::App* backup =
+      command(app, "backup", "Take a consistent copy of a running server", RunBackup);
   backup
       ->add_option("folder", options.folder,
                    "A folder that does not exist yet, on the server's machine")
       ->required();
-  backup->add_option("--endpoint", options.endpoint,
-                     "URL of the server; else what the data folder says");
-  CLI::App* restore = command("restore", "Make a data folder from a backup", RunRestore);
+  CLI::App* restore =
+      command(app, "restore", "Make a data folder from a backup", RunRestore, false);
   restore->add_option("folder", options.folder, "The backup")
       ->required()
       ->check(CLI::ExistingDirectory);
   app.add_subcommand("version", "Print the version")->callback([] {
     std::printf("orrery %s\n", ORRERY_VERSION);
   });
+}
 
+int Main(int argc, char** argv) {
+  CLI::App app(
+      "Orrery: a multi-model database that behaves as the Azure Cosmos DB documents describe.");
+  app.require_subcommand(1);
+  int code = 0;
+  StartOptions start_options;
+  AddStart(app, start_options, code);
+  CommandOptions options;
+  AddCommands(app, options, code);
   CLI11_PARSE(app, argc, argv);
   return code;
 }

@@ -191,4 +191,85 @@ std::string Metrics::Render(const model::CatalogView& catalog,
   return out;
 }
 
+namespace {
+
+void Gauge(std::string& out, std::string_view name, std::string_view help, double value) {
+  Head(out, name, "gauge", help);
+  Line(out, name, "", value);
+}
+
+void Total(std::string& out, std::string_view name, std::string_view help, uint64_t value) {
+  Head(out, name, "counter", help);
+  Line(out, name, "", static_cast<double>(value));
+}
+
+void RenderNodes(std::string& out, const cluster::Overview& here, NodeId self) {
+  Head(out, "orrery_cluster_nodes", "gauge", "Nodes of the cluster as this one sees them");
+  for (auto state : {model::NodeState::kActive, model::NodeState::kDraining}) {
+    for (bool alive : {true, false}) {
+      auto count = std::ranges::count_if(here.nodes, [&](const cluster::NodeOverview& node) {
+        return node.record->state == state && node.alive == alive;
+      });
+      std::string labels = "{state=\"";
+      labels += state == model::NodeState::kActive ? "active" : "draining";
+      labels += alive ? "\",alive=\"true\"}" : "\",alive=\"false\"}";
+      Line(out, "orrery_cluster_nodes", labels, static_cast<double>(count));
+    }
+  }
+  auto node = std::ranges::find_if(
+      here.nodes, [self](const cluster::NodeOverview& one) { return one.record->id == self; });
+  if (node != here.nodes.end()) {
+    Gauge(out, "orrery_replicas", "Replicas of partitions on this node",
+          static_cast<double>(node->replicas));
+    Gauge(out, "orrery_leaders", "Those of them that lead their sets",
+          static_cast<double>(node->leaders));
+  }
+}
+
+}  // namespace
+
+std::string RenderCluster(const cluster::Overview& here, NodeId self,
+                          const net::PeerCounters& counters) {
+  std::string out;
+  RenderNodes(out, here, self);
+  double under = 0;
+  double moving = 0;
+  for (const cluster::SetOverview& set : here.sets) {
+    if (set.leader == self) {
+      under += set.under_replicated() ? 1 : 0;
+      moving += set.moving ? 1 : 0;
+    }
+  }
+  Gauge(out, "orrery_sets_under_replicated", "Sets led here that have too few live replicas",
+        under);
+  Gauge(out, "orrery_sets_moving", "Sets led here whose members are being changed", moving);
+  // The lines of one metric stand together.
+  std::string lags;
+  Head(lags, "orrery_set_lag", "gauge", "Entries that a follower of a set led here does not have");
+  Head(out, "orrery_set_term", "gauge",
+       "Term of a set led here: it rises with each election; set 0 is the catalog");
+  for (const cluster::SetOverview& set : here.sets) {
+    if (set.leader != self) {
+      continue;
+    }
+    std::string label = "{set=\"" + set.group.ToString() + "\"";
+    Line(out, "orrery_set_term", label + "}", static_cast<double>(set.term));
+    for (const cluster::MemberOverview& member : set.members) {
+      if (member.node != self && member.lag) {
+        Line(lags, "orrery_set_lag", label + ",node=\"" + member.node.ToString() + "\"}",
+             static_cast<double>(*member.lag));
+      }
+    }
+  }
+  out += lags;
+  Total(out, "orrery_peer_frames_sent_total", "Frames sent to other nodes", counters.frames_sent);
+  Total(out, "orrery_peer_bytes_sent_total", "Bytes of them", counters.bytes_sent);
+  Total(out, "orrery_peer_frames_received_total", "Frames of other nodes",
+        counters.frames_received);
+  Total(out, "orrery_peer_bytes_received_total", "Bytes of them", counters.bytes_received);
+  Total(out, "orrery_peer_frames_dropped_total", "Frames that found no room or no connection",
+        counters.frames_dropped);
+  return out;
+}
+
 }  // namespace orrery::server

@@ -5,7 +5,9 @@
 #include <string>
 
 #include "api/sql/service.h"
+#include "cluster/overview.h"
 #include "model/catalog.h"
+#include "net/peer.h"
 #include "partition/router.h"
 #include "storage/store.h"
 
@@ -26,5 +28,10 @@ class Metrics final : public api::sql::RequestObserver {
   struct Body;
   std::unique_ptr<Body> body_;
 };
+
+// What a node knows of its cluster by itself: nodes, its own replicas, the sets that it leads, and
+// its traffic with other nodes. Over all nodes each set is counted once, by its leader.
+std::string RenderCluster(const cluster::Overview& here, NodeId self,
+                          const net::PeerCounters& counters);
 
 }  // namespace orrery::server

@@ -44,7 +44,8 @@ Result<std::unique_ptr<model::Condition>> CompileQuery(std::string_view text,
 
 }  // namespace
 
-Node::Node(Settings settings) : settings_(std::move(settings)) {
+Node::Node(Settings settings, std::function<bool()> stop_wanted)
+    : settings_(std::move(settings)), stop_wanted_(std::move(stop_wanted)) {
   size_t workers = settings_.workers != 0 ? settings_.workers
                                           : std::max(1u, std::thread::hardware_concurrency());
   workers_ = std::make_unique<runtime::WorkerPool>(workers);
@@ -86,8 +87,10 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.raft.snapshot_folder = settings_.data + "/snapshots";
   options.placement.factor = settings_.cluster_replicas;
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);
+  options.limits.placement = options.placement;
   options.free_bytes = store_options.free_bytes;
   options.on_nodes = [this](const model::CatalogView& view) { FollowNodes(view); };
+  options.on_removed = [this] { removed_ = true; };
   options.on_keys = [this] {
     workers_->PostBlocking([this] {
       if (Status status = WriteKeys(); !status.ok()) {
@@ -205,7 +208,7 @@ Status Node::StartHttp() {
   }
   endpoint_ =
       (settings_.dev ? "http://" : "https://") + host + ":" + std::to_string(http_->port()) + "/";
-  return WriteServerFile(settings_.data, endpoint_);
+  return WriteServerFile(settings_.data, endpoint_, cluster_address());
 }
 
 Status Node::Start() {
@@ -220,8 +223,13 @@ Status Node::Start() {
   }
   api::sql::ServiceOptions service_options{.account = settings_.account,
                                            .endpoint = settings_.endpoint,
+                                           .locations = [this] { return Locations(); },
+                                           .catch_up = nullptr,
                                            .consistency = settings_.consistency,
                                            .control_throughput = settings_.control_throughput};
+  if (instance_->clustered()) {
+    service_options.catch_up = [this] { return instance_->CatchUp(); };
+  }
   service_ = std::make_unique<api::sql::Service>(instance_->catalog(), instance_->router(),
                                                  instance_->replicas(), clock_, random_,
                                                  service_options, &metrics_);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -25,7 +26,8 @@ namespace orrery::server {
 
 class Node {
  public:
-  explicit Node(Settings settings);
+  // `stop_wanted` is asked while the start waits for other nodes: it then gives up. Thread-safe.
+  Node(Settings settings, std::function<bool()> stop_wanted);
   ~Node();
 
   Status Start();
@@ -35,6 +37,10 @@ class Node {
   std::string certificate_file() const { return certificate_file_; }
   std::string key_file() const { return key_file_; }
   std::string endpoint() const { return endpoint_; }
+  // From the cluster that it was part of: nobody talks to it any more.
+  bool removed() const { return removed_; }
+  // host:port for other nodes; empty if it is alone.
+  std::string cluster_address() const { return transport_ == nullptr ? "" : Advertised(); }
 
  private:
   Result<std::unique_ptr<cluster::Instance>> MakeInstance(
@@ -54,6 +60,10 @@ class Node {
   Result<cluster::NodeIdentity> BeginCluster();
   Result<cluster::NodeIdentity> JoinCluster();
   std::string Advertised() const;
+  // The URL by which clients reach it, as other nodes tell them.
+  std::string PublicEndpoint() const;
+  // For GET /: this node, then those that are alive, then the silent ones. Empty if it is alone.
+  std::vector<api::sql::Location> Locations() const;
   void FollowNodes(const model::CatalogView& view);
   // Tells the others the address and endpoint, if they have changed.
   runtime::Task<Status> Announce();
@@ -62,11 +72,16 @@ class Node {
   // The admin endpoints (admin.cc).
   runtime::Task<> Handle(const net::HttpRequest& request, net::HttpReply& reply);
   runtime::Task<> HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply);
-  std::string StatusJson() const;
   runtime::Task<Status> RegenerateKey(std::string_view body);
   runtime::Task<Status> Backup(std::string_view body);
+  // `what` is "<id>/drain" or "<id>/remove".
+  runtime::Task<Status> ChangeNode(std::string_view what);
+  // All of it, and the nodes alone (status.cc).
+  runtime::Task<std::string> StatusJson();
+  runtime::Task<std::string> NodesJson();
 
   const Settings settings_;
+  const std::function<bool()> stop_wanted_;
   SystemClock clock_;
   SystemRandom random_;
   std::unique_ptr<runtime::WorkerPool> workers_;
@@ -74,6 +89,7 @@ class Node {
   std::unique_ptr<replication::NetTransport> transport_;  // of a cluster
   std::unique_ptr<cluster::Instance> instance_;
   std::atomic<bool> serving_ = false;  // the transport may use the instance
+  std::atomic<bool> removed_ = false;
   std::unique_ptr<net::PeerServer> peer_server_;
   std::unique_ptr<net::PeerClient> peer_client_;
   Metrics metrics_;

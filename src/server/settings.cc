@@ -149,6 +149,8 @@ const Row kRows[] = {
      ORRERY_TEXT(cluster_advertise)},
     {"cluster.join", "", "host:port of a member, for the first start of a new node",
      ORRERY_TEXT(cluster_join)},
+    {"cluster.join_timeout_s", "60", "how long a new node tries to join before it gives up",
+     ORRERY_NUMBER(cluster_join_timeout_s, 1, 1'000'000'000)},
     {"cluster.secret", "", "what the nodes of the cluster have in common; at least 16 characters",
      ORRERY_TEXT(cluster_secret)},
     {"cluster.secret_file", "", "the same, in a file", ORRERY_TEXT(cluster_secret_file)},

@@ -49,6 +49,7 @@ struct Settings {
   std::string cluster_listen;     // host:port
   std::string cluster_advertise;  // host:port that others reach it by; empty: cluster_listen
   std::string cluster_join;       // host:port of any member
+  uint64_t cluster_join_timeout_s = 60;
   std::string cluster_secret;
   std::string cluster_secret_file;
   std::string cluster_authority;

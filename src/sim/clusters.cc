@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/mutants.h"
+#include "sim/instance_node.h"
 #include "sim/toy_node.h"
 
 namespace orrery::sim {
@@ -36,10 +38,35 @@ ClusterKind Toy() {
   return kind;
 }
 
+ClusterKind Orrery() {
+  return {.name = "orrery", .mutants = MutantNames(), .make = [](std::string_view mutant) {
+            ActivateMutant(mutant);
+            return InstanceCluster();
+          }};
+}
+
 }  // namespace
 
+std::vector<std::string_view> MutantNames() {
+  std::vector<std::string_view> names;
+  for (const auto& [mutant, name] : kMutantNames) {
+    if (kMutantsBuilt && mutant != Mutant::kNone) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+void ActivateMutant(std::string_view wanted) {
+  for (const auto& [mutant, name] : kMutantNames) {
+    if (name == wanted) {
+      Activate(mutant);
+    }
+  }
+}
+
 const std::vector<ClusterKind>& ClusterKinds() {
-  static const std::vector<ClusterKind> kinds = {Toy()};
+  static const std::vector<ClusterKind> kinds = {Orrery(), Toy()};
   return kinds;
 }
 

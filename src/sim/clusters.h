@@ -16,6 +16,10 @@ struct ClusterKind {
   std::function<MakeNode(std::string_view mutant)> make;
 };
 
+// The mutants of base/mutants.h, for clusters of the real code; none in a build without them.
+std::vector<std::string_view> MutantNames();
+void ActivateMutant(std::string_view name);  // empty: none
+
 // The first is what is run unless another is named.
 const std::vector<ClusterKind>& ClusterKinds();
 

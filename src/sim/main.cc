@@ -125,6 +125,7 @@ SimOutcome RunSeed(const Settings& settings, const std::string& mutant, const st
   SimOutcome outcome = Simulate(options);
   std::filesystem::remove_all(options.folder, ignored);
   if (settings.twice && outcome.failure.empty()) {
+    options.make_node = settings.cluster->make(mutant);
     const SimOutcome again = Simulate(options);
     std::filesystem::remove_all(options.folder, ignored);
     if (again.trace != outcome.trace) {
@@ -203,7 +204,7 @@ bool RunMutants(const Settings& settings, const std::string& folder) {
     std::fflush(stdout);
   }
   std::printf("%zu passed, %zu failed\n", found, survived);
-  return survived == 0;
+  return found > 0 && survived == 0;  // a run without mutants shows nothing
 }
 
 bool RunAll(const Settings& settings, const std::string& folder) {

@@ -60,7 +60,7 @@ Result<LogKey> ParseLogKey(std::string_view key) {
     parsed.about = static_cast<About>(decoder.U8());
   }
   if (!decoder.done() ||
-      (parsed.about && (*parsed.about < About::kIdentity || *parsed.about > About::kMark))) {
+      (parsed.about && (*parsed.about < About::kIdentity || *parsed.about > About::kEnded))) {
     return Malformed("key " + ToHex(key) + " of the log");
   }
   return parsed;
@@ -114,6 +114,24 @@ Result<ReplicaIdentity> DecodeIdentity(std::string_view bytes) {
     return Malformed("identity of a replica");
   }
   return identity;
+}
+
+std::string EncodeEnded(ReplicaId replica) {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(kAboutVersion);
+  encoder.U64(replica.value());
+  return out;
+}
+
+Result<ReplicaId> DecodeEnded(std::string_view bytes) {
+  Decoder decoder(bytes);
+  uint8_t version = decoder.U8();
+  ReplicaId replica(decoder.U64());
+  if (!decoder.done() || version != kAboutVersion) {
+    return Malformed("the id of a replica that ended");
+  }
+  return replica;
 }
 
 std::string EncodeHardState(const HardState& hard) {

@@ -33,7 +33,8 @@ class EntryKey {
 inline EntryKey FirstEntryKey(GroupId group) { return EntryKey(group, Lsn(1)); }
 inline EntryKey GroupEnd(GroupId group) { return EntryKey(GroupId(group.value() + 1), Lsn(0)); }
 
-enum class About : uint8_t { kIdentity = 1, kHardState = 2, kBase = 3, kMark = 4 };
+// kEnded: the last replica that ended here after it had taken part.
+enum class About : uint8_t { kIdentity = 1, kHardState = 2, kBase = 3, kMark = 4, kEnded = 5 };
 std::string AboutKey(GroupId group, About kind);
 
 // A key of the log store, taken apart.
@@ -65,12 +66,14 @@ std::string EncodeIdentity(const ReplicaIdentity& identity);
 std::string EncodeHardState(const HardState& hard);
 std::string EncodeBase(const StoredBase& base);
 std::string EncodeMark(const GroupMark& mark);
+std::string EncodeEnded(ReplicaId replica);
 std::string EncodeRecord(const ReplicaRecord& record);
 // kCorruption if malformed or newer than this program.
 Result<ReplicaIdentity> DecodeIdentity(std::string_view bytes);
 Result<HardState> DecodeHardState(std::string_view bytes);
 Result<StoredBase> DecodeBase(std::string_view bytes);
 Result<GroupMark> DecodeMark(std::string_view bytes);
+Result<ReplicaId> DecodeEnded(std::string_view bytes);
 Result<ReplicaRecord> DecodeRecord(std::string_view bytes);
 
 }  // namespace orrery::storage

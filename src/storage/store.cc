@@ -183,7 +183,7 @@ void Store::ApplyLoop() {
 // One post per worker, however many it waits for.
 template <typename P>
 void Store::Complete(std::vector<P> list) {
-  std::map<runtime::Worker*, std::vector<P>> by_worker;
+  std::map<runtime::Worker*, std::vector<P>, runtime::WorkerOrder> by_worker;
   for (P& pending : list) {
     by_worker[pending.worker].push_back(std::move(pending));
   }

@@ -164,6 +164,8 @@ class Store {
   // Nothing: no replica of the group is here.
   std::optional<GroupLog> Log(GroupId group) const;
   std::vector<GroupId> RaftGroups() const;
+  // The newest replica of the group that was discarded here after it had taken part; 0: none.
+  ReplicaId Ended(GroupId group) const;
   // Entries first .. last, at least one, then no more than `bytes_max`. Blocking. kNotFound: the
   // first is not in the log.
   Result<std::vector<LogEntry>> ReadLog(GroupId group, Lsn first, Lsn last, size_t bytes_max);
@@ -208,7 +210,8 @@ class Store {
   Status FinishInstall(GroupId group, const LogBase& base, const HardState& hard);
 
   // Deletes a replica with all that it has, whatever its condition. What still waits of it gets
-  // kUnavailable. Ok if there is none.
+  // kUnavailable. Ok if there is none. One that had a base never returns under its id: from then on
+  // Found refuses it with kForbidden.
   Status Discard(GroupId group);
 
   // --- the state as a whole ---
@@ -361,6 +364,7 @@ class Store {
   std::condition_variable sync_wake_;
   std::unordered_map<GroupId, Lsn> last_;  // the last index given out, of local groups
   std::map<GroupId, Group> groups_;
+  std::map<GroupId, ReplicaId> ended_;  // see About::kEnded
   uint64_t next_epoch_ = 1;
   std::vector<Pending> to_commit_;
   std::vector<PendingAppend> to_append_;

@@ -30,9 +30,10 @@ struct Install {
   SnapshotFiles snapshot;
   LogBase base;
   HardState hard{.term = 4, .vote = 0};
+  ReplicaIdentity identity = kTarget;
 
   std::vector<std::function<Status(Store&)>> Steps() const {
-    return {[](Store& store) { return store.BeginInstall(kGroup, kTarget, 77); },
+    return {[this](Store& store) { return store.BeginInstall(kGroup, identity, 77); },
             [](Store& store) { return store.ClearSpans(kGroup); },
             [this](Store& store) { return store.IngestSnapshot(kGroup, FilesOf(snapshot)); },
             [this](Store& store) { return store.FinishInstall(kGroup, base, hard); }};
@@ -305,8 +306,10 @@ TEST_P(StoreInstallTest, AKillAfterAnyStepLeavesNothingHalf) {
     EXPECT_FALSE((*again)->Log(kGroup));
     EXPECT_EQ(CountKeys(**again, "k"), 0u);
     // And a new replica in its place.
+    EXPECT_EQ((*again)->Found(kGroup, kTarget, std::nullopt, {}).code(), Code::kForbidden);
     Install second = MakeInstall(30);
-    ASSERT_TRUE((*again)->Found(kGroup, kTarget, std::nullopt, {.term = 4}).ok());
+    second.identity = IdentityOf(52, "k");
+    ASSERT_TRUE((*again)->Found(kGroup, second.identity, std::nullopt, {.term = 4}).ok());
     ASSERT_TRUE(second.Run(**again).ok());
     ExpectWhole(*again, 30);
     ExpectOtherWhole(*again);
@@ -446,6 +449,7 @@ TEST_P(StoreInstallTest, KeysOfAnotherGroupAreRefusedUntilTheyAreCleared) {
   ASSERT_TRUE((*store)->Found(kOther, beside, BaseAt(1), {}).ok());
   ASSERT_TRUE((*store)->Discard(kOther).ok());
   ASSERT_TRUE((*store)->Discard(kGroup).ok());
+  inside.id = ReplicaId(61);
   EXPECT_TRUE((*store)->Found(kOther, inside, BaseAt(1), {}).ok());
 }
 
@@ -497,6 +501,34 @@ TEST_P(StoreInstallTest, ADiscardedReplicaLeavesNothingAndWhatWaitsIsVoid) {
   EXPECT_FALSE((*again)->Log(kGroup));
   EXPECT_EQ(CountKeys(**again, "k"), 0u);
   ExpectOtherWhole(*again);
+}
+
+TEST_P(StoreInstallTest, AReplicaThatTookPartNeverReturnsUnderItsId) {
+  Machine machine = MakeMachine();
+  {
+    auto store = Open(machine);
+    ASSERT_TRUE((*store)->Found(kGroup, IdentityOf(49, "k"), std::nullopt, {}).ok());
+    ASSERT_TRUE((*store)->Discard(kGroup).ok());
+    EXPECT_TRUE((*store)->Found(kGroup, IdentityOf(49, "k"), std::nullopt, {}).ok())
+        << "it never had anything";
+    ASSERT_TRUE((*store)->Discard(kGroup).ok());
+    ASSERT_TRUE((*store)->Found(kGroup, kSource, BaseAt(1), {.term = 1, .vote = 50}).ok());
+    ASSERT_TRUE((*store)->Discard(kGroup).ok());
+    EXPECT_EQ((*store)->Found(kGroup, kSource, BaseAt(1), {}).code(), Code::kForbidden);
+    machine = Crashed(machine);
+  }
+  {
+    auto store = Open(machine);
+    EXPECT_TRUE((*store)->RaftGroups().empty());
+    EXPECT_EQ((*store)->Found(kGroup, kSource, BaseAt(1), {}).code(), Code::kForbidden);
+    EXPECT_EQ((*store)->BeginInstall(kGroup, kSource, 1).code(), Code::kForbidden);
+    ASSERT_TRUE((*store)->Found(kGroup, kTarget, std::nullopt, {}).ok());
+    machine = Crashed(machine);
+  }
+  auto store = Open(machine);
+  ASSERT_TRUE((*store)->Discard(kGroup).ok());
+  EXPECT_EQ((*store)->Found(kGroup, kSource, BaseAt(1), {}).code(), Code::kForbidden)
+      << "also after another was here";
 }
 
 TEST_P(MemoryInstallTest, APowerCutWhileAReplicaIsDiscardedLeavesItWholeGoneOrKnown) {
@@ -573,6 +605,7 @@ TEST_P(MemoryInstallTest, InstallsRunBesideTheWritesOfOtherGroups) {
   });
   for (uint64_t round = 1; round <= 20; ++round) {
     Install install = MakeInstall(10 + round);
+    install.identity.id = ReplicaId(51 + round);
     ASSERT_TRUE(install.Run(*store).ok());
     ASSERT_EQ(store->HashSpans(kGroup, kTarget.spans, "")->hash, source_hash_);
     ASSERT_TRUE(store->Discard(kGroup).ok());

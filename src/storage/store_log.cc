@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/mutants.h"
 #include "storage/log_format.h"
 #include "storage/store.h"
 
@@ -207,7 +208,8 @@ Status Store::WriteSynced(const Batch& batch) {
   if (failed_.load(std::memory_order_relaxed)) {
     return Status(Code::kUnavailable, "the log of this node has failed");
   }
-  Status status = log_->Write(batch, WriteMode::kSynced);
+  Status status =
+      log_->Write(batch, Active(Mutant::kNoSync) ? WriteMode::kWritten : WriteMode::kSynced);
   if (!status.ok()) {
     Fail("log write", status);
     return Status(Code::kUnknownOutcome, "the log write failed: " + status.message());
@@ -246,6 +248,12 @@ std::optional<GroupLog> Store::Log(GroupId group) const {
   log.installing = known.mark && known.mark->kind == GroupMark::Kind::kInstalling;
   log.discarding = known.mark && known.mark->kind == GroupMark::Kind::kDiscarding;
   return log;
+}
+
+ReplicaId Store::Ended(GroupId group) const {
+  std::lock_guard lock(mutex_);
+  auto found = ended_.find(group);
+  return found == ended_.end() ? ReplicaId() : found->second;
 }
 
 std::vector<GroupId> Store::RaftGroups() const {

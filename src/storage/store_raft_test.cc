@@ -291,10 +291,10 @@ TEST(StoreRaftTest, RoomIsRefusedButAppendsAreNot) {
 }
 
 TEST(StoreRaftTest, AnswersComeOnTheWorkerInOrder) {
-  RunningStore store{Disks()};
-  ASSERT_TRUE(store->Found(kGroup, IdentityOf(50, "k"), BaseAt(1), {}).ok());
   runtime::WorkerPool pool(1);
   pool.Start();
+  RunningStore store{Disks()};
+  ASSERT_TRUE(store->Found(kGroup, IdentityOf(50, "k"), BaseAt(1), {}).ok());
   std::vector<uint64_t> answered;
   std::promise<void> all;
   for (uint64_t i = 2; i <= 200; ++i) {
@@ -308,9 +308,10 @@ TEST(StoreRaftTest, AnswersComeOnTheWorkerInOrder) {
                   });
   }
   all.get_future().wait();
+  store->Stop();
+  pool.Stop();
   EXPECT_EQ(answered.size(), 199u);
   EXPECT_TRUE(std::is_sorted(answered.begin(), answered.end()));
-  pool.Stop();
 }
 
 // --- the state -----------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/log.h"
 #include "storage/log_format.h"
 #include "storage/store.h"
 
@@ -120,6 +121,13 @@ Status Store::LoadAbout(Iterator& log, Group& group) {
       }
       return base ? Status::Ok() : base.error();
     }
+    case About::kEnded: {
+      auto ended = DecodeEnded(log.value());
+      if (ended) {
+        ended_[key->group] = *ended;
+      }
+      return ended ? Status::Ok() : ended.error();
+    }
     case About::kMark: {
       auto mark = DecodeMark(log.value());
       if (mark) {
@@ -176,7 +184,9 @@ Status Store::LoadReplicated(GroupId id, Iterator& log, const Seen& seen) {
   if (!entries && group.base) {
     group.last = group.base->index;
   }
-  groups_[id] = std::move(group);
+  if (group.identity.id != ReplicaId() || group.mark) {
+    groups_[id] = std::move(group);
+  }
   return Status::Ok();
 }
 
@@ -193,6 +203,15 @@ Status Store::SettleReplicated() {
     if (group.base && applied < group.base->index && !group.mark) {
       group.damage = "the state is at " + applied.ToString() + ", its log begins behind " +
                      group.base->index.ToString();
+    }
+    if (!group.damage.empty() || group.mark) {
+      log::Warning("a replica cannot be used as it is",
+                   {{"group", id.ToString()},
+                    {"replica", group.identity.id.ToString()},
+                    {"why", !group.damage.empty() ? group.damage
+                            : group.mark->kind == GroupMark::Kind::kInstalling
+                                ? "the installation of a snapshot was cut short"
+                                : "it was being deleted"}});
     }
     group.flushed = applied;
     group.queued_last = group.last;

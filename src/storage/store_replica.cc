@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "base/mutants.h"
 #include "storage/log_format.h"
 #include "storage/store.h"
 
@@ -44,6 +45,12 @@ std::vector<Span> CatalogSpans() { return {{Space::kCatalog, "", "\xff"}}; }
 // Whether the group may have these keys.
 Status Store::CheckIdentity(GroupId group, const ReplicaIdentity& identity) const {
   std::lock_guard lock(mutex_);
+  if (auto ended = ended_.find(group);
+      ended != ended_.end() && identity.id <= ended->second && !Active(Mutant::kReturnUnderId)) {
+    return Status(Code::kForbidden, "replica " + identity.id.ToString() + " of group " +
+                                        group.ToString() +
+                                        " was here and is gone: it never returns under its id");
+  }
   for (const Span& span : identity.spans) {
     if (span.begin >= span.end || span.space == Space::kReplica) {
       return Status(Code::kInvalidArgument, "a span of group " + group.ToString() + " is empty");
@@ -126,6 +133,9 @@ Status Store::Found(GroupId group, const ReplicaIdentity& identity,
     batch.DeleteRange(kLogSpace, EntryKey(group, Lsn(0)), GroupEnd(group));
   }
   ORRERY_RETURN_IF_ERROR(old->status());
+  if (auto ended = ended_.find(group); ended != ended_.end()) {
+    batch.Put(kLogSpace, AboutKey(group, About::kEnded), EncodeEnded(ended->second));
+  }
   batch.Put(kLogSpace, AboutKey(group, About::kIdentity), EncodeIdentity(identity));
   batch.Put(kLogSpace, AboutKey(group, About::kHardState), EncodeHardState(hard));
   if (base) {
@@ -284,6 +294,7 @@ Status Store::FinishInstall(GroupId group, const LogBase& base, const HardState&
 Status Store::Discard(GroupId group) {
   std::lock_guard one(cut_mutex_);
   GroupMark mark{.kind = GroupMark::Kind::kDiscarding};
+  ReplicaId ended;
   {
     std::lock_guard log_lock(log_mutex_);
     {
@@ -293,6 +304,12 @@ Status Store::Discard(GroupId group) {
         return Status::Ok();
       }
       mark.spans = Owned(found->second.identity, found->second.mark);
+      if (auto before = ended_.find(group); before != ended_.end()) {
+        ended = before->second;
+      }
+      if (found->second.base) {  // else it has promised nothing to anybody
+        ended = std::max(ended, found->second.identity.id);
+      }
     }
     VoidWaiting(group, mark);
     Batch batch;
@@ -303,9 +320,15 @@ Status Store::Discard(GroupId group) {
   std::lock_guard log_lock(log_mutex_);
   Batch batch;
   batch.DeleteRange(kLogSpace, EntryKey(group, Lsn(0)), GroupEnd(group));
+  if (ended != ReplicaId()) {
+    batch.Put(kLogSpace, AboutKey(group, About::kEnded), EncodeEnded(ended));
+  }
   ORRERY_RETURN_IF_ERROR(WriteSynced(batch));
   std::lock_guard lock(mutex_);
   groups_.erase(group);
+  if (ended != ReplicaId()) {
+    ended_[group] = ended;
+  }
   return Status::Ok();
 }
 

@@ -1,7 +1,8 @@
 // A real orrery process for tests: start, stop, kill, restart, and signed requests. No packages.
 //
 // Environment: ORRERY_BINARY names the program, ORRERY_LOOPBACK=1 sends every partition operation through the
-// encoder, a TCP connection and the decoder.
+// encoder, a TCP connection and the decoder; with ORRERY_CLUSTER=1 each server is the first of four nodes, and the
+// others are killed and revived in turn.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
@@ -69,6 +70,8 @@ export function sign({ method, path: target, date, key }) {
   let link = "";
   if (parts[0] === "offers") {
     [type, link] = ["offers", (parts[1] ?? "").toLowerCase()];
+  } else if (parts[0] === "_orrery") {
+    [type, link] = ["orrery", parts.join("/")];
   } else if (parts[4] === "operations") {
     [type, link] = ["colls", parts.slice(0, 4).join("/")];
   } else if (parts.length % 2 === 0) {
@@ -96,8 +99,13 @@ export class Server {
     server.settings = { "limits.control_throughput": 100000, ...settings };
     if (loopback) server.settings["test.loopback_operations"] = true;
     server.port = await freePort();
+    if (process.env.ORRERY_CLUSTER === "1") {
+      const { Companions } = await import("./companions.mjs");
+      server.companions = await Companions.prepare(server);
+    }
     try {
       await server.up();
+      await server.companions?.start();
     } catch (error) {
       if (data === undefined) await server.remove();
       throw error;
@@ -105,8 +113,11 @@ export class Server {
     return server;
   }
 
+  get host() {
+    return "127.0.0.1";
+  }
   get endpoint() {
-    return `${this.dev ? "http" : "https"}://127.0.0.1:${this.port}/`;
+    return `${this.dev ? "http" : "https"}://${this.host}:${this.port}/`;
   }
   get key() {
     return this.dev ? emulatorKey : this.keys().primary;
@@ -124,9 +135,14 @@ export class Server {
     return existsSync(this.logFile) ? readFileSync(this.logFile, "utf8") : "";
   }
 
-  async up() {
+  // How it is started.
+  args() {
     const args = ["start", ...(this.dev ? ["--dev"] : []), "--data", this.data, "--port", String(this.port)];
     for (const [name, value] of Object.entries(this.settings)) args.push("--set", `${name}=${value}`);
+    return args;
+  }
+  async up() {
+    const args = this.args();
     const log = openSync(this.logFile, "a");
     const child = spawn(binary, args, { stdio: ["ignore", log, log] });
     closeSync(log);
@@ -178,15 +194,17 @@ export class Server {
   // For `after`: stops it if it still runs, and removes its data.
   async remove() {
     try {
+      await this.companions?.stop();
       if (this.alive()) await this.stop();
     } finally {
+      await this.companions?.remove();
       rmSync(this.data, { recursive: true, force: true });
       rmSync(this.logFile, { force: true });
     }
   }
 
   // One request on a connection of its own: {status, headers, text, json}. Headers of undefined are left out.
-  request({ method = "GET", path: target, headers = {}, body, key, date, unsigned = false, seconds = 30 }) {
+  request({ method = "GET", path: target, headers = {}, body, key, date, unsigned = false, seconds = 30, port = this.port }) {
     const all = { "x-ms-version": "2020-07-15" };
     if (!unsigned) {
       all["x-ms-date"] = (date ?? new Date()).toUTCString();
@@ -194,7 +212,7 @@ export class Server {
     }
     Object.assign(all, headers);
     for (const name of Object.keys(all)) if (all[name] === undefined) delete all[name];
-    const options = { host: "127.0.0.1", port: this.port, method, path: target, headers: all, agent: false };
+    const options = { host: this.host, port, method, path: target, headers: all, agent: false };
     if (!this.dev) options.ca = this.certificate();
     return new Promise((resolve, reject) => {
       const sent = (this.dev ? http : https).request(options, (reply) => {

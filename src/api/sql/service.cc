@@ -162,8 +162,19 @@ Task<> Service::Dispatch(Call& call) {
     }
     call.charge = price;
   }
+  bool behind = options_.catch_up != nullptr && operation->handler != ReadAccount;
+  if (behind && operation->control) {
+    co_await options_.catch_up();
+    behind = false;
+  }
   if (operation->scope == Scope::kContainer) {
-    if (Status there = call.FindContainer(); !there.ok()) {
+    Status there = call.FindContainer();
+    if (!there.ok() && behind) {
+      // It may have been made through another node just now.
+      co_await options_.catch_up();
+      there = call.FindContainer();
+    }
+    if (!there.ok()) {
       call.Fail(there);
       co_return;
     }

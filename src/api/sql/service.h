@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/random.h"
 #include "base/time.h"
@@ -25,9 +26,20 @@ using Consistency = partition::ReadLevel;
 Result<Consistency> ParseConsistency(std::string_view name);
 std::string_view ConsistencyName(Consistency level);
 
+// A place that answers clients: a node of a cluster.
+struct Location {
+  std::string name;
+  std::string endpoint;
+};
+
 struct ServiceOptions {
   std::string account = "orrery";
   std::string endpoint;  // what GET / tells clients; empty: the Host that they asked
+  // The nodes of a cluster, in the order in which clients should use them; this one is the first.
+  // Null, or empty: it is alone. Thread-safe.
+  std::function<std::vector<Location>()> locations;
+  // Waits until the catalog has what was done through other nodes before. Null: it is alone.
+  std::function<runtime::Task<>()> catch_up;
   Consistency consistency = Consistency::kSession;
   uint64_t control_throughput = 240;  // RU/s of the control plane
 };

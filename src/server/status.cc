@@ -1,0 +1,269 @@
+// What `orrery status` and `orrery node list` show, as JSON. On a cluster the figures of a
+// partition are those of its leader, so any node can show all.
+#include <algorithm>
+
+#include "cluster/overview.h"
+#include "server/node.h"
+#include "types/document.h"
+
+namespace orrery::server {
+
+using cluster::Overview;
+using cluster::PartitionFigures;
+using runtime::Task;
+
+namespace {
+
+constexpr GroupId kMetaGroup(0);
+
+// Begins the next element of a list or member of an object.
+void Separate(std::string& out) {
+  if (out.back() != '{' && out.back() != '[') {
+    out += ',';
+  }
+}
+
+void Field(std::string& out, std::string_view name, const std::string& value) {
+  Separate(out);
+  out += '"' + std::string(name) + "\":" + value;
+}
+
+void Flag(std::string& out, std::string_view name, bool value) {
+  Field(out, name, value ? "true" : "false");
+}
+
+void Count(std::string& out, std::string_view name, uint64_t value) {
+  Field(out, name, std::to_string(value));
+}
+
+std::string Quoted(std::string_view text) {
+  std::string out;
+  types::AppendJsonString(text, out);
+  return out;
+}
+
+std::string_view StateText(model::NodeState state) {
+  switch (state) {
+    case model::NodeState::kActive: return "active";
+    case model::NodeState::kDraining: return "draining";
+    case model::NodeState::kRemoved: return "removed";
+  }
+  return "";
+}
+
+void AppendNode(std::string& out, const cluster::NodeOverview& node) {
+  Separate(out);
+  out += '{';
+  Count(out, "id", uint64_t{node.record->id.value()});
+  Field(out, "address", Quoted(node.record->address));
+  Field(out, "endpoint", Quoted(node.record->endpoint));
+  Field(out, "zone", Quoted(node.record->zone));
+  Field(out, "state", Quoted(StateText(node.record->state)));
+  Flag(out, "alive", node.alive);
+  if (!node.alive) {
+    Count(out, "silentSeconds",
+          uint64_t(std::chrono::duration_cast<std::chrono::seconds>(node.silent).count()));
+  }
+  if (node.reached) {
+    Count(out, "leaders", node.leaders);
+    Count(out, "replicas", node.replicas);
+    Count(out, "freeBytes", node.free_bytes);
+    Flag(out, "healthy", node.log_healthy);
+    Flag(out, "diskFull", node.disk_full);
+  }
+  out += '}';
+}
+
+void AppendNodes(std::string& out, const Overview& overview) {
+  Field(out, "nodes", "[");
+  for (const cluster::NodeOverview& node : overview.nodes) {
+    AppendNode(out, node);
+  }
+  out += ']';
+}
+
+void AppendMember(std::string& out, const cluster::MemberOverview& member) {
+  Separate(out);
+  out += '{';
+  Count(out, "node", uint64_t{member.node.value()});
+  Count(out, "replica", member.replica.value());
+  Field(out, "role", Quoted(member.voter ? "voter" : "standby"));
+  Flag(out, "alive", member.alive);
+  if (member.lag) {
+    Count(out, "lag", *member.lag);
+  }
+  if (member.applied) {
+    Count(out, "applied", member.applied->value());
+  }
+  out += '}';
+}
+
+void AppendSet(std::string& out, const cluster::SetOverview& set, const std::string& container) {
+  Separate(out);
+  out += '{';
+  Field(out, "id", Quoted(set.group == kMetaGroup ? "catalog" : set.group.ToString()));
+  if (set.group != kMetaGroup) {
+    Field(out, "container", Quoted(container));
+  }
+  Field(out, "leader", set.leader == NodeId() ? "null" : set.leader.ToString());
+  Count(out, "term", set.term);
+  Count(out, "wanted", set.wanted);
+  Count(out, "alive", set.alive);
+  Flag(out, "underReplicated", set.under_replicated());
+  Flag(out, "moving", set.moving);
+  Field(out, "members", "[");
+  for (const cluster::MemberOverview& member : set.members) {
+    AppendMember(out, member);
+  }
+  out += "]}";
+}
+
+// "database/container" of each partition.
+std::map<GroupId, std::string> ContainersOfSets(const model::CatalogView& view) {
+  std::map<GroupId, std::string> owners;
+  for (const auto& [id, container] : view.containers_by_id) {
+    for (const auto& range : container->map->ranges()) {
+      owners[GroupId(range.id.value())] = container->database_name + "/" + container->name;
+    }
+  }
+  return owners;
+}
+
+void AppendCluster(std::string& out, const model::CatalogView& view, const Overview& overview,
+                   NodeId self) {
+  Field(out, "cluster", "{");
+  Field(out, "id", Quoted(std::to_string(view.cluster)));
+  Count(out, "node", uint64_t{self.value()});
+  AppendNodes(out, overview);
+  uint64_t under = 0;
+  uint64_t moving = 0;
+  uint64_t leaderless = 0;
+  for (const cluster::SetOverview& set : overview.sets) {
+    under += set.under_replicated() ? 1 : 0;
+    moving += set.moving ? 1 : 0;
+    leaderless += set.leader == NodeId() ? 1 : 0;
+  }
+  Count(out, "underReplicated", under);
+  Count(out, "moving", moving);
+  Count(out, "withoutLeader", leaderless);
+  std::map<GroupId, std::string> owners = ContainersOfSets(view);
+  Field(out, "replicaSets", "[");
+  for (const cluster::SetOverview& set : overview.sets) {
+    AppendSet(out, set, owners[set.group]);
+  }
+  out += "]}";
+}
+
+// A partition as it is shown; figures are left out where nobody knows them.
+struct ShownPartition {
+  std::optional<PartitionFigures> figures;
+  std::optional<Lsn> applied;
+  std::optional<NodeId> leader;
+};
+
+void AppendPartition(std::string& out, const partition::PartitionRange& range,
+                     const ShownPartition& shown) {
+  Separate(out);
+  out += '{';
+  Field(out, "id", Quoted(range.id.ToString()));
+  Field(out, "min", Quoted(ToHex(range.range.min)));
+  Field(out, "max", Quoted(ToHex(range.range.max)));
+  if (const auto& figures = shown.figures) {
+    Field(out, "items", std::to_string(figures->totals.items));
+    Field(out, "bytes", std::to_string(figures->totals.bytes));
+    Field(out, "share", figures->share.ToString());
+    Field(out, "usedLastSecond", figures->used_last_second.ToString());
+    Count(out, "throttled", figures->stats.throttled);
+  }
+  if (shown.applied) {
+    Field(out, "lsn", shown.applied->ToString());
+  }
+  if (shown.leader) {
+    Field(out, "leader", *shown.leader == NodeId() ? "null" : shown.leader->ToString());
+  }
+  out += '}';
+}
+
+using ShowPartition = std::function<ShownPartition(PartitionId)>;
+
+void AppendContainer(std::string& out, const model::Container& container,
+                     const ShowPartition& show) {
+  Separate(out);
+  out += '{';
+  Field(out, "id", Quoted(container.name));
+  Field(out, "throughput", container.offer ? std::to_string(container.offer->spendable()) : "null");
+  Flag(out, "autoscale", container.offer && container.offer->autoscale());
+  Field(out, "partitions", "[");
+  for (const auto& range : container.map->ranges()) {
+    AppendPartition(out, range, show(range.id));
+  }
+  out += "]}";
+}
+
+void AppendDatabases(std::string& out, const model::CatalogView& view, const ShowPartition& show) {
+  Field(out, "databases", "[");
+  for (const auto& [name, database] : view.databases) {
+    Separate(out);
+    out += '{';
+    Field(out, "id", Quoted(name));
+    Field(out, "throughput",
+          database->offer ? std::to_string(database->offer->spendable()) : "null");
+    Field(out, "containers", "[");
+    for (const auto& container : view.ContainersOf(database->id)) {
+      AppendContainer(out, *container, show);
+    }
+    out += "]}";
+  }
+  out += ']';
+}
+
+ShownPartition ShowFromCluster(const Overview& overview, PartitionId partition) {
+  GroupId group(partition.value());
+  ShownPartition shown;
+  if (auto found = overview.figures.find(group); found != overview.figures.end()) {
+    shown.figures = found->second;
+  }
+  auto set = std::ranges::lower_bound(overview.sets, group, {}, &cluster::SetOverview::group);
+  if (set != overview.sets.end() && set->group == group) {
+    shown.leader = set->leader;
+    auto leader = std::ranges::find(set->members, set->leader, &cluster::MemberOverview::node);
+    if (leader != set->members.end()) {
+      shown.applied = leader->applied;
+    }
+  }
+  return shown;
+}
+
+}  // namespace
+
+Task<std::string> Node::StatusJson() {
+  std::string out = "{";
+  Field(out, "version", Quoted(ORRERY_VERSION));
+  Field(out, "endpoint", Quoted(endpoint_));
+  Flag(out, "healthy", instance_->store().healthy());
+  Flag(out, "diskFull", instance_->store().disk_full());
+  auto view = instance_->catalog().view();
+  if (instance_->clustered()) {
+    Overview overview = co_await instance_->Look();
+    AppendCluster(out, *view, overview, instance_->self());
+    AppendDatabases(out, *view, [&](PartitionId id) { return ShowFromCluster(overview, id); });
+  } else {
+    AppendDatabases(out, *view, [this](PartitionId id) {
+      ShownPartition shown{.figures = instance_->FiguresOf(id)};
+      if (auto replica = instance_->replicas().Find(id)) {
+        shown.applied = replica->applied();
+      }
+      return shown;
+    });
+  }
+  co_return out + "}";
+}
+
+Task<std::string> Node::NodesJson() {
+  Overview overview = co_await instance_->Look();
+  std::string out = "{";
+  AppendNodes(out, overview);
+  co_return out + "}";
+}
+
+}  // namespace orrery::server

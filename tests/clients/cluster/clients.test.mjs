@@ -1,0 +1,204 @@
+// Any node serves any client: what is written through one is read through all, budgets are one for all, and an SDK
+// goes on when its node is killed.
+import assert from "node:assert/strict";
+import dns from "node:dns";
+import { after, before, test } from "node:test";
+import { CosmosClient } from "@azure/cosmos";
+import { createDefaultHttpClient } from "@azure/core-rest-pipeline";
+import { Cluster } from "../../support/cluster.mjs";
+import { emulatorKey, freePort, until } from "../../support/server.mjs";
+
+// One port, four addresses, and a name for all of them.
+const hosts = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
+const name = "cluster.orrery.test";
+const lookup = dns.lookup;
+dns.lookup = (host, options, done) => {
+  if (host !== name) return lookup(host, options, done);
+  const found = hosts.map((address) => ({ address, family: 4 }));
+  return options.all ? setImmediate(done, null, found) : setImmediate(done, null, found[0].address, 4);
+};
+
+let cluster;
+let database; // through the first node
+before(async () => {
+  cluster = await Cluster.start({ nodes: 4, hosts, port: await freePort(), settings: { "account.consistency": "Strong" } });
+  ({ database } = await clientOf(cluster.first).databases.create({ id: "d" }));
+  await until("all nodes know each other's endpoints", async () =>
+    (await Promise.all(cluster.members.map((member) => member.request({ path: "/" }))))
+      .every(({ json }) => json.readableLocations.length === 4));
+});
+after(() => cluster?.remove());
+
+const clientOf = (member, options = {}) => new CosmosClient({ endpoint: member.endpoint, key: emulatorKey, ...options });
+const through = (member, container, options) => clientOf(member, options).database("d").container(container.id);
+let containers = 0;
+async function makeContainer(definition = {}) {
+  containers += 1;
+  const made = await database.containers.create({ id: `c${containers}`, partitionKey: "/pk", ...definition });
+  return made.container;
+}
+// Each pair of different nodes.
+const pairs = () => cluster.members.flatMap((from) => cluster.members.filter((to) => to !== from).map((to) => [from, to]));
+
+// Every kind of request, through a client.
+async function useAll(container, id) {
+  assert.equal((await container.item("a", "a").read()).statusCode, 200);
+  assert.equal((await container.items.create({ id, pk: id })).statusCode, 201);
+  assert.equal((await container.items.upsert({ id, pk: id, v: 2 })).statusCode, 200);
+  assert.equal((await container.item(id, id).read()).resource.v, 2);
+  const { resources } = await container.items.query("SELECT * FROM c").fetchAll();
+  assert.ok(resources.some((item) => item.id === id));
+}
+
+test("the account lists all nodes, the asked one first", async () => {
+  const all = cluster.members.map(({ endpoint }) => endpoint).sort();
+  for (const member of cluster.members) {
+    const { json } = await member.request({ path: "/" });
+    assert.deepEqual(json.writableLocations, json.readableLocations);
+    assert.equal(json.enableMultipleWriteLocations, true);
+    const [first] = json.readableLocations;
+    assert.deepEqual(first, { name: `Node ${member.id}`, databaseAccountEndpoint: member.endpoint });
+    assert.deepEqual(json.readableLocations.map((one) => one.databaseAccountEndpoint).sort(), all);
+    assert.equal(new Set(json.readableLocations.map((one) => one.name)).size, 4);
+  }
+});
+
+test("a client that came by another name keeps it, with the other nodes behind it", async () => {
+  const { json } = await cluster.first.request({ path: "/", headers: { host: `${name}:${cluster.first.port}` } });
+  assert.deepEqual(json.readableLocations[0], { name: "Local", databaseAccountEndpoint: `http://${name}:${cluster.first.port}/` });
+  assert.deepEqual(json.readableLocations.slice(1).map((one) => one.databaseAccountEndpoint).sort(),
+    cluster.members.slice(1).map(({ endpoint }) => endpoint).sort());
+});
+
+test("containers are made, changed and dropped through any node", async () => {
+  for (const [i, member] of cluster.members.entries()) {
+    const other = cluster.members[(i + 1) % 4];
+    const own = clientOf(member).database("d");
+    const { container } = await own.containers.create({ id: `made-${i}`, partitionKey: "/pk", throughput: 1000 });
+    await through(other, container).items.create({ id: "x", pk: "x" });
+    const offer = await through(other, container).readOffer();
+    offer.resource.content.offerThroughput = 2000;
+    await offer.offer.replace(offer.resource);
+    assert.equal((await container.readOffer()).resource.content.offerThroughput, 2000);
+    await through(other, container).delete();
+    assert.equal((await own.containers.readAll().fetchAll()).resources.some(({ id }) => id === container.id), false);
+    await assert.rejects(container.items.create({ id: "y", pk: "y" }), { code: 404 });
+  }
+});
+
+test("a Strong read sees what was written through any other node before", async () => {
+  const container = await makeContainer();
+  for (const [i, [from, to]] of pairs().entries()) {
+    await through(from, container).items.upsert({ id: "s", pk: "s", v: i });
+    const { resource } = await through(to, container).item("s", "s").read();
+    assert.equal(resource.v, i, `written through ${from.id}, read through ${to.id}`);
+  }
+});
+
+test("a Session read sees the session's writes through every node", async () => {
+  const container = await makeContainer();
+  const weak = { consistencyLevel: "Session" };
+  for (const [i, [from, to]] of pairs().entries()) {
+    const { headers } = await through(from, container, weak).items.upsert({ id: "s", pk: "s", v: i });
+    const sessionToken = headers["x-ms-session-token"];
+    const { resource } = await through(to, container, weak).item("s", "s").read({ sessionToken });
+    assert.equal(resource.v, i, `written through ${from.id}, read through ${to.id}`);
+  }
+});
+
+test("a budget is one for all nodes", async () => {
+  const container = await makeContainer({ throughput: 400 });
+  const retryOptions = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 0, maxWaitTimeInSeconds: 0 };
+  const refused = new Map();
+  let spent = 0;
+  const start = performance.now();
+  const lane = async (member) => {
+    const own = through(member, container, { connectionPolicy: { retryOptions } });
+    for (let i = 0; performance.now() - start < 2500; i += 1) {
+      try {
+        const { requestCharge } = await own.items.create({ id: `${member.id}-${i}`, pk: `${i}` });
+        spent += requestCharge;
+      } catch (error) {
+        assert.equal(error.code, 429);
+        assert.ok(error.retryAfterInMs > 0 && error.retryAfterInMs <= 1000, `${error.retryAfterInMs}`);
+        refused.set(member, (refused.get(member) ?? 0) + 1);
+      }
+    }
+  };
+  await Promise.all(cluster.members.map(lane));
+  const windows = Math.ceil((performance.now() - start) / 1000) + 1;
+  assert.equal(refused.size, 4, "requests through every node are refused");
+  assert.ok(spent <= 400 * windows + 50, `${spent} RU in ${windows} windows`);
+  assert.ok(spent >= 400 * 2, `only ${spent} RU`);
+});
+
+// The victim is killed for the test, and comes back.
+async function without(victim, body) {
+  await victim.kill();
+  try {
+    await body();
+  } finally {
+    await victim.up();
+    await cluster.settled(4);
+  }
+}
+
+test("an SDK that knows the nodes by one name goes on when its node is killed", async () => {
+  const container = await makeContainer();
+  await container.items.create({ id: "a", pk: "a" });
+  await cluster.settled(4);
+  const client = new CosmosClient({ endpoint: `http://${name}:${cluster.first.port}/`, key: emulatorKey });
+  const own = client.database("d").container(container.id);
+  await useAll(own, "before");
+  await without(cluster.first, () => useAll(own, "after"));
+  client.dispose();
+});
+
+test("an SDK goes on at another node when connections are refused and its HTTP client says so", async () => {
+  const container = await makeContainer();
+  await container.items.create({ id: "a", pk: "a" });
+  const plain = createDefaultHttpClient();
+  // The SDK tries the other locations on this error, but not on ECONNREFUSED.
+  const httpClient = {
+    sendRequest: (request) => plain.sendRequest(request).catch((error) => {
+      if (error.code === "ECONNREFUSED" && new URL(request.url).pathname !== "/") error.code = "REQUEST_SEND_ERROR";
+      throw error;
+    }),
+  };
+  const client = clientOf(cluster.members[1], { httpClient });
+  const own = client.database("d").container(container.id);
+  await useAll(own, "before");
+  await without(cluster.members[1], () => useAll(own, "after"));
+  client.dispose();
+});
+
+test("an application can leave a node out", async () => {
+  const container = await makeContainer();
+  await container.items.create({ id: "a", pk: "a" });
+  const client = clientOf(cluster.members[2]);
+  const own = client.database("d").container(container.id);
+  await useAll(own, "before");
+  const options = { excludedLocations: [`Node ${cluster.members[2].id}`] };
+  await without(cluster.members[2], async () => {
+    assert.equal((await own.item("a", "a").read(options)).statusCode, 200);
+    assert.equal((await own.items.create({ id: "after", pk: "after" }, options)).statusCode, 201);
+  });
+  client.dispose();
+});
+
+test("an SDK reads at another node when its own does not answer in time", async () => {
+  const container = await makeContainer();
+  await container.items.create({ id: "a", pk: "a" });
+  const frozen = cluster.members[3];
+  const client = clientOf(frozen, { connectionPolicy: { requestTimeout: 1500 } });
+  const own = client.database("d").container(container.id);
+  assert.equal((await own.item("a", "a").read()).statusCode, 200);
+  frozen.child.kill("SIGSTOP");
+  try {
+    assert.equal((await own.item("a", "a").read()).statusCode, 200);
+  } finally {
+    frozen.child.kill("SIGCONT");
+  }
+  await cluster.settled(4);
+  client.dispose();
+});
