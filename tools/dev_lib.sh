@@ -280,8 +280,11 @@ dev_test() {
   step "unit tests, thread sanitizer" tsan_tests
   step "clients" client_tests
   step "crashes" script tests/crash/run "${long[@]}"
-  step "clients through a cluster under kills" script tests/torture/clients
-  step "torture" script tests/torture/run "${long[@]}"
+  # Against the clock and by chance: not yet proven steady enough on a busy machine for every run.
+  if [ ${#long[@]} -gt 0 ]; then
+    step "clients through a cluster under kills" script tests/torture/clients
+    step "torture" script tests/torture/run "${long[@]}"
+  fi
   printf '\n%s passed, %s failed\n' "$passed" "$failed"
   [ "$failed" -eq 0 ]
 }
