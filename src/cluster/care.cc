@@ -1,8 +1,6 @@
 // Instance: the care for a cluster. The leader of the meta group looks at all nodes once a second,
 // lets the pure functions of model/placement decide, and writes what they say; the leaders of the
 // groups do the rest.
-#include <algorithm>
-
 #include "base/log.h"
 #include "cluster/call_within.h"
 #include "cluster/instance.h"
@@ -83,24 +81,13 @@ Task<> Instance::CareOnce() {
 
 // Nobody sends anything to a node that was removed, so one that hears nothing asks.
 Task<> Instance::AskWhetherRemoved() {
-  std::vector<NodeId> others;
   for (const auto& [id, node] : catalog_->view()->nodes) {
-    if (id != self() && node->state != model::NodeState::kRemoved) {
-      others.push_back(id);
+    if (id != self() && node->state != model::NodeState::kRemoved && raft_->Alive(id)) {
+      co_return;
     }
   }
-  bool heard = std::ranges::any_of(others, [this](NodeId id) { return raft_->Alive(id); });
-  if (others.empty() || heard || told_removed_) {
-    co_return;
-  }
-  NodeId node = others[next_try_++ % others.size()];
-  std::string request(1, static_cast<char>(CallKind::kCatalogIndex));
-  auto answer = co_await CallWithin(*transport_, node, std::move(request), kInspectTime);
-  if (answer && *answer == kRemovedAnswer) {
-    told_removed_ = true;
-    if (options_.on_removed) {
-      options_.on_removed();
-    }
+  if (NodeId node = NextOther(); node != NodeId() && !told_removed_) {
+    static_cast<void>(co_await AskCatalogIndex(node));  // it hears of it there
   }
 }
 

@@ -1,5 +1,7 @@
 #include "cluster/instance.h"
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "cluster/call_within.h"
 #include "cluster/report.h"
@@ -187,19 +189,28 @@ Task<> Instance::HandOver(Duration longest) {
   if (!clustered()) {
     co_return;
   }
+  // The sets that are led here, each with the nodes that could take over.
+  std::vector<std::pair<std::shared_ptr<replication::RaftReplicaSet>, std::vector<NodeId>>> led;
   for (const auto& set : raft_->All()) {
-    set->worker().Post([set] { set->TransferAway(); });
-  }
-  Instant until = clock_.Now() + longest;
-  auto leads = [this] {
-    for (const auto& set : raft_->All()) {
-      if (set->leads()) {
-        return true;
+    auto transfer = [set]() -> Task<replication::Configuration> {
+      set->TransferAway();
+      co_return set->view().configuration;
+    };
+    auto members = co_await runtime::OnWorker(set->worker(), transfer);
+    std::vector<NodeId> others;
+    for (const replication::Member& member : members.members) {
+      if (member.role == replication::Role::kVoter && member.node != self()) {
+        others.push_back(member.node);
       }
     }
-    return false;
+    led.emplace_back(set, std::move(others));
+  }
+  auto waits = [this](const auto& one) {
+    return one.first->leads() &&
+           std::ranges::any_of(one.second, [this](NodeId node) { return raft_->Alive(node); });
   };
-  while (leads() && clock_.Now() < until) {
+  Instant until = clock_.Now() + longest;
+  while (std::ranges::any_of(led, waits) && clock_.Now() < until) {
     co_await runtime::Sleep(std::chrono::milliseconds(5));
   }
 }
@@ -286,6 +297,9 @@ Task<std::string> Instance::AnswerCatalogIndex(NodeId from) {
 Task<Result<Lsn>> Instance::AskCatalogIndex(NodeId leader) {
   auto answer =
       co_await CallWithin(*transport_, leader, Request(CallKind::kCatalogIndex, ""), kCatchUpTime);
+  if (answer && *answer == kRemovedAnswer) {
+    OnRemoved();
+  }
   Decoder decoder(answer ? *answer : std::string_view());
   Lsn index(decoder.U64());
   if (!decoder.done()) {
@@ -300,6 +314,9 @@ Task<> Instance::CatchUp() {
   }
   for (Instant until = clock_.Now() + kCatchUpTime; clock_.Now() < until && !stopping_;) {
     NodeId leader = meta_->leader_node();
+    if (leader == NodeId()) {
+      leader = catalog_->leads() ? self() : NextOther();
+    }
     bool here = leader == NodeId() || leader == self();
     Result<Lsn> index = here ? co_await CatalogIndex() : co_await AskCatalogIndex(leader);
     if (index) {
@@ -311,20 +328,33 @@ Task<> Instance::CatchUp() {
   }
 }
 
+// Each in its turn, those that are alive before the others; 0 if there is none.
+NodeId Instance::NextOther() {
+  std::vector<NodeId> alive;
+  std::vector<NodeId> silent;
+  for (const auto& [id, node] : catalog_->view()->nodes) {
+    if (id != self() && node->state != model::NodeState::kRemoved) {
+      (raft_->Alive(id) ? alive : silent).push_back(id);
+    }
+  }
+  const std::vector<NodeId>& others = alive.empty() ? silent : alive;
+  return others.empty() ? NodeId() : others[next_try_++ % others.size()];
+}
+
+void Instance::OnRemoved() {
+  if (!told_removed_.exchange(true) && options_.on_removed) {
+    options_.on_removed();
+  }
+}
+
 // To the leader of the meta group, or to somebody who may know it.
 Task<Result<std::string>> Instance::ForwardChange(std::string change) {
   NodeId to = meta_->leader_node();
   if (to == NodeId()) {
-    std::vector<NodeId> others;
-    for (const auto& [id, node] : catalog_->view()->nodes) {
-      if (id != self() && node->state != model::NodeState::kRemoved && raft_->Alive(id)) {
-        others.push_back(id);
-      }
+    to = NextOther();
+    if (to == NodeId()) {
+      co_return Error(Code::kUnavailable, "there is no other node");
     }
-    if (others.empty()) {
-      co_return Error(Code::kUnavailable, "no other node can be reached");
-    }
-    to = others[next_try_++ % others.size()];
   }
   co_return co_await transport_->Call(to, Request(CallKind::kCatalog, change));
 }
@@ -368,21 +398,28 @@ void Instance::FollowNodes(const CatalogView& view) {
   if (!clustered()) {
     return;
   }
-  std::vector<NodeId> peers;
-  if (view.nodes.empty()) {
-    for (const auto& [id, address] : options_.identity->nodes) {
-      peers.push_back(id);
-    }
+  std::map<NodeId, std::string> addresses;
+  Lsn as_of = catalog_->applied();
+  if (view.nodes.empty() || as_of < options_.identity->nodes_as_of) {
+    addresses = options_.identity->nodes;
+    as_of = options_.identity->nodes_as_of;
   }
   for (const auto& [id, node] : view.nodes) {
     if (node->state != model::NodeState::kRemoved) {
-      peers.push_back(id);
+      addresses.try_emplace(id, node->address);
     }
+  }
+  if (WasRemoved(self())) {
+    OnRemoved();
+  }
+  std::vector<NodeId> peers;
+  for (const auto& [id, address] : addresses) {
+    peers.push_back(id);
   }
   if (!peers.empty()) {
     raft_->SetPeers(std::move(peers));
     if (options_.on_nodes) {
-      options_.on_nodes(view);
+      options_.on_nodes(addresses, as_of);
     }
   }
 }

@@ -36,8 +36,10 @@ struct NodeIdentity {
   uint64_t cluster = 0;
   NodeId node;
   ReplicaId meta_replica;
-  // The nodes there were when it joined, with their addresses: until it has the catalog.
+  // The nodes there were when it last heard of them, with their addresses, and up to which entry of
+  // the catalog that was. After a crash the catalog may be older, and newer only by their help.
   std::map<NodeId, std::string> nodes;
+  Lsn nodes_as_of;
   bool operator==(const NodeIdentity&) const = default;
 };
 
@@ -52,7 +54,7 @@ struct InstanceOptions {
   Duration check_interval = std::chrono::hours(1);  // between two comparisons of a set's replicas
   std::function<uint64_t()> free_bytes;             // of the disk, for placement; null: plenty
   // Told on the first worker.
-  std::function<void(const model::CatalogView&)> on_nodes;
+  std::function<void(const std::map<NodeId, std::string>& addresses, Lsn as_of)> on_nodes;
   std::function<void()> on_keys;
   std::function<void()> on_removed;  // others say that this node is no member any more
 };
@@ -129,6 +131,8 @@ class Instance final : public model::CatalogListener {
   // REQUIRES: clustered()
   runtime::Task<Overview> Look(bool here = false);
 
+  // Whether the meta group has a leader, as far as this node knows.
+  bool catalog_led() const { return meta_->leads() || meta_->leader_node() != NodeId(); }
   bool clustered() const { return options_.identity.has_value(); }
   NodeId self() const { return clustered() ? options_.identity->node : NodeId(); }
   storage::Store& store() { return *store_; }
@@ -152,6 +156,8 @@ class Instance final : public model::CatalogListener {
   runtime::Task<Result<Lsn>> AskCatalogIndex(NodeId leader);
   runtime::Task<std::string> AnswerCatalogIndex(NodeId from);
   bool WasRemoved(NodeId node) const;
+  NodeId NextOther();
+  void OnRemoved();
   runtime::Task<std::string> SnapshotExtra(GroupId group);
   model::ClusterHealth Health() const;
   // care.cc
@@ -182,8 +188,8 @@ class Instance final : public model::CatalogListener {
   runtime::Gate gate_;
   std::atomic<bool> stopping_ = false;
   std::atomic<uint32_t> next_try_ = 0;
+  std::atomic<bool> told_removed_ = false;
   std::map<GroupId, Instant> checked_;  // by Care
-  bool told_removed_ = false;           // by Care
 };
 
 }  // namespace orrery::cluster

@@ -1,4 +1,6 @@
 // Node: how it becomes and remains part of a cluster.
+#include <thread>
+
 #include "base/log.h"
 #include "net/cluster_tls.h"
 #include "server/data_folder.h"
@@ -198,31 +200,23 @@ Result<NodeIdentity> Node::JoinCluster() {
   return RunOn(workers_->at(0), ask());
 }
 
-void Node::FollowNodes(const model::CatalogView& view) {
-  if (transport_ == nullptr) {
-    return;
-  }
-  if (view.nodes.empty()) {
-    return;  // the catalog has not come yet
-  }
-  std::map<NodeId, std::string> peers;
-  for (const auto& [id, node] : view.nodes) {
-    if (node->state != model::NodeState::kRemoved) {
-      peers[id] = node->address;
+void Node::FollowNodes(const std::map<NodeId, std::string>& addresses, Lsn as_of) {
+  transport_->SetPeers(addresses);
+  workers_->PostBlocking([this, addresses, as_of] {
+    std::lock_guard lock(identity_mutex_);
+    if (as_of < identity_.nodes_as_of || addresses == identity_.nodes) {
+      return;
     }
-  }
-  transport_->SetPeers(peers);
-  auto self = instance_ == nullptr ? nullptr : view.FindNode(instance_->self());
-  if (self != nullptr && self->state == model::NodeState::kRemoved) {
-    removed_ = true;
-  }
+    identity_.nodes = addresses;
+    identity_.nodes_as_of = as_of;
+    if (Status status = WriteIdentity(settings_.data, identity_); !status.ok()) {
+      log::Warning("the addresses of the nodes could not be written", {{"why", status.ToString()}});
+    }
+  });
 }
 
 Task<Status> Node::Announce() {
   auto self = instance_->catalog().view()->FindNode(instance_->self());
-  if (self != nullptr && self->state == model::NodeState::kRemoved) {
-    co_return Status(Code::kForbidden, std::string(cluster::kRemovedText));
-  }
   std::string endpoint = PublicEndpoint();
   if (self != nullptr && self->address == Advertised() && self->endpoint == endpoint &&
       self->zone == settings_.cluster_zone && self->version == kNodeVersion) {
@@ -235,6 +229,22 @@ Task<Status> Node::Announce() {
                                                       .version = kNodeVersion});
 }
 
+// Without a majority of the cluster nothing can be told; the node serves what it can meanwhile.
+Task<> Node::AnnounceUntilDone(runtime::Gate::Pass pass) {
+  std::string told;
+  while (!stopping_ && !removed_) {
+    Status status = co_await Announce();
+    if (status.ok()) {
+      co_return;
+    }
+    if (std::exchange(told, status.message()) != status.message()) {
+      log::Warning("the address of this node could not be told to the others yet",
+                   {{"why", status.message()}});
+    }
+    co_await runtime::Sleep(kRetryPause);
+  }
+}
+
 // A node that has just joined knows nothing until the meta group has sent it the catalog.
 Status Node::WaitForCatalog() {
   auto wait = [this]() -> Task<Status> {
@@ -245,9 +255,24 @@ Status Node::WaitForCatalog() {
       }
       co_await runtime::Sleep(kRetryPause);
     }
+    co_await instance_->CatchUp();
     co_return Status::Ok();
   };
   return RunOn(workers_->at(0), wait());
+}
+
+Status Node::WaitForMajority() {
+  bool told = false;
+  while (instance_->clustered() && !instance_->catalog_led()) {
+    if (stop_wanted_()) {
+      return Status(Code::kUnavailable, "stopped while it waited for a majority of the nodes");
+    }
+    if (!std::exchange(told, true)) {
+      log::Info("waiting for a majority of the nodes");
+    }
+    std::this_thread::sleep_for(kRetryPause);
+  }
+  return Status::Ok();
 }
 
 }  // namespace orrery::server

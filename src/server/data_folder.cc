@@ -160,7 +160,8 @@ Result<std::string> ReadServerFile(const std::string& folder) {
 Status WriteIdentity(const std::string& folder, const cluster::NodeIdentity& identity) {
   std::string text = "{\"cluster\":\"" + std::to_string(identity.cluster) +
                      "\",\"node\":" + identity.node.ToString() +
-                     ",\"metaReplica\":" + identity.meta_replica.ToString() + ",\"nodes\":{";
+                     ",\"metaReplica\":" + identity.meta_replica.ToString() +
+                     ",\"nodesAsOf\":" + identity.nodes_as_of.ToString() + ",\"nodes\":{";
   for (const auto& [node, address] : identity.nodes) {
     text += (text.back() == '{' ? "\"" : ",\"") + node.ToString() + "\":";
     types::AppendJsonString(address, text);
@@ -189,6 +190,9 @@ Result<std::optional<cluster::NodeIdentity>> ReadIdentity(const std::string& fol
       .cluster = number(parsed->Get("cluster").string()),
       .node = NodeId(static_cast<uint32_t>(parsed->Get("node").number())),
       .meta_replica = ReplicaId(static_cast<uint64_t>(parsed->Get("metaReplica").number()))};
+  if (types::Value as_of = parsed->Get("nodesAsOf"); as_of.kind() == types::Kind::kNumber) {
+    identity.nodes_as_of = Lsn(static_cast<uint64_t>(as_of.number()));
+  }
   types::Value nodes = parsed->Get("nodes");
   for (types::ValueIterator at(nodes.bson()); at.Next();) {
     identity.nodes[NodeId(static_cast<uint32_t>(number(at.name())))] = at.value().string();

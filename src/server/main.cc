@@ -160,7 +160,7 @@ int RunStart(const StartOptions& options) {
   WaitForTheEnd(node, signals);
   log::Info("stopping");
   node.Stop();
-  return 0;
+  return node.removed() ? 1 : 0;
 }
 
 void AddStart(CLI::App& app, StartOptions& start_options, int& code) {

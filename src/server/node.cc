@@ -1,5 +1,6 @@
 #include "server/node.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <thread>
 
@@ -89,7 +90,9 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);
   options.limits.placement = options.placement;
   options.free_bytes = store_options.free_bytes;
-  options.on_nodes = [this](const model::CatalogView& view) { FollowNodes(view); };
+  options.on_nodes = [this](const std::map<NodeId, std::string>& addresses, Lsn as_of) {
+    FollowNodes(addresses, as_of);
+  };
   options.on_removed = [this] { removed_ = true; };
   options.on_keys = [this] {
     workers_->PostBlocking([this] {
@@ -116,6 +119,7 @@ Status Node::OpenInstance() {
       return found.error();
     }
     identity = *found;
+    identity_ = *found;
     transport_->SetIdentity(identity->cluster, identity->node);
     transport_->SetPeers(identity->nodes);
   }
@@ -130,6 +134,11 @@ Status Node::OpenInstance() {
 }
 
 Status Node::PrepareKeys() {
+  auto known = instance_->catalog().view()->keys.keys;
+  bool ours = (known[0] == EmulatorKey()) == settings_.dev;
+  if (ours && std::ranges::find(known, "") == known.end()) {
+    return WriteKeys();
+  }
   std::vector<std::string> replaced = {""};
   if (!settings_.dev) {
     replaced.push_back(EmulatorKey());
@@ -142,7 +151,15 @@ Status Node::PrepareKeys() {
   if (settings_.dev) {
     keys.push_back({.name = model::KeyName::kPrimary, .key = EmulatorKey(), .only_over = {}});
   }
-  return RunOn(workers_->at(0), ChangeKeys(std::move(keys)));
+  while (true) {
+    ORRERY_RETURN_IF_ERROR(WaitForMajority());
+    Status status = RunOn(workers_->at(0), ChangeKeys(keys));
+    bool again = status.code() == Code::kUnavailable || status.code() == Code::kNotLeader ||
+                 status.code() == Code::kUnknownOutcome;
+    if (!again || !instance_->clustered() || stop_wanted_()) {
+      return status;
+    }
+  }
 }
 
 runtime::Task<Status> Node::ChangeKeys(std::vector<model::KeyChange> changes) {
@@ -217,6 +234,9 @@ Status Node::Start() {
   ORRERY_RETURN_IF_ERROR(PrepareDataFolder(settings_.data));
   workers_->Start();
   ORRERY_RETURN_IF_ERROR(OpenInstance());
+  if (removed_) {
+    return Status(Code::kForbidden, std::string(cluster::kRemovedText));
+  }
   ORRERY_RETURN_IF_ERROR(PrepareKeys());
   if (settings_.loopback_operations) {
     ORRERY_RETURN_IF_ERROR(StartLoopback());
@@ -234,13 +254,17 @@ Status Node::Start() {
                                                  instance_->replicas(), clock_, random_,
                                                  service_options, &metrics_);
   ORRERY_RETURN_IF_ERROR(StartHttp());
-  return IsCluster(settings_) ? RunOn(workers_->at(0), Announce()) : Status::Ok();
+  if (instance_->clustered()) {
+    workers_->at(0).Spawn(AnnounceUntilDone(announcing_.Enter()));
+  }
+  return Status::Ok();
 }
 
 void Node::Stop() {
   if (workers_ == nullptr) {
     return;
   }
+  stopping_ = true;
   if (instance_ != nullptr && serving_ && instance_->clustered()) {
     auto hand_over = [this]() -> runtime::Task<Status> {
       co_await instance_->HandOver(kHandOverTime);
@@ -258,6 +282,7 @@ void Node::Stop() {
   if (instance_ != nullptr) {
     instance_->Stop();
   }
+  announcing_.Close();
   if (transport_ != nullptr) {
     transport_->Stop();
   }

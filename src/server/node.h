@@ -6,6 +6,7 @@
 #include <atomic>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +20,7 @@
 #include "net/http_server.h"
 #include "net/peer.h"
 #include "replication/net_transport.h"
+#include "runtime/gate.h"
 #include "server/metrics.h"
 #include "server/settings.h"
 
@@ -64,10 +66,14 @@ class Node {
   std::string PublicEndpoint() const;
   // For GET /: this node, then those that are alive, then the silent ones. Empty if it is alone.
   std::vector<api::sql::Location> Locations() const;
-  void FollowNodes(const model::CatalogView& view);
+  // New connections go there; the file of the identity remembers it.
+  void FollowNodes(const std::map<NodeId, std::string>& addresses, Lsn as_of);
   // Tells the others the address and endpoint, if they have changed.
   runtime::Task<Status> Announce();
+  runtime::Task<> AnnounceUntilDone(runtime::Gate::Pass pass);
   Status WaitForCatalog();
+  // Until somebody leads the catalog, as long as that takes.
+  Status WaitForMajority();
 
   // The admin endpoints (admin.cc).
   runtime::Task<> Handle(const net::HttpRequest& request, net::HttpReply& reply);
@@ -90,12 +96,16 @@ class Node {
   std::unique_ptr<cluster::Instance> instance_;
   std::atomic<bool> serving_ = false;  // the transport may use the instance
   std::atomic<bool> removed_ = false;
+  std::atomic<bool> stopping_ = false;
+  runtime::Gate announcing_;
   std::unique_ptr<net::PeerServer> peer_server_;
   std::unique_ptr<net::PeerClient> peer_client_;
   Metrics metrics_;
   std::unique_ptr<api::sql::Service> service_;
   std::unique_ptr<net::HttpServer> http_;
-  std::mutex keys_mutex_;  // the file of keys
+  std::mutex keys_mutex_;      // the file of keys
+  std::mutex identity_mutex_;  // the file of the identity, and
+  cluster::NodeIdentity identity_;
   std::string certificate_file_;
   std::string key_file_;
   std::string endpoint_;

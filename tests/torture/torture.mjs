@@ -61,9 +61,10 @@ async function post(member, target, body) {
 
 // {partition -> lsn} of a node's replicas of the container.
 async function replicasOf(cluster, member) {
-  const { databases } = await cluster.status(member);
-  const container = databases.find(({ id }) => id === "torture")?.containers.find(({ id }) => id === "items");
-  return new Map((container?.partitions ?? []).map(({ id, lsn }) => [id, lsn]));
+  const { cluster: { node, replicaSets } } = await cluster.status(member);
+  const here = replicaSets.filter(({ container }) => container === "torture/items")
+    .map(({ id, members }) => [id, members.find((one) => one.node === node)?.applied]);
+  return new Map(here.filter(([, applied]) => applied !== undefined));
 }
 // When every node has a replica of every partition; all at the same place if `equal`.
 function replicasEverywhere(cluster, equal) {

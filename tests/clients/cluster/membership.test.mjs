@@ -92,6 +92,31 @@ test("a whole cluster that was stopped comes back, in any order, with its data",
   }
 });
 
+test("after all nodes were killed a majority goes on, and a node without one waits", async () => {
+  const cluster = await Cluster.start({ nodes: 3, settings: { "account.consistency": "Strong" } });
+  try {
+    const { database } = await clientOf(cluster.first).databases.create({ id: "d" });
+    const { container } = await database.containers.create({ id: "c", partitionKey: "/id" });
+    await container.items.create({ id: "one" });
+    await cluster.settled(3);
+    await Promise.all(cluster.members.map((member) => member.kill()));
+
+    const [first, second] = cluster.members;
+    const waiting = first.up().catch(() => "ended");
+    await until("it waits", () => /waiting for a majority of the nodes\n$/.test(first.log()));
+    first.child.kill("SIGTERM");
+    assert.equal((await first.waitForEnd(5)).code, 1);
+    assert.equal(await waiting, "ended");
+
+    await Promise.all([first.up(), second.up()]);
+    await readEverywhere(cluster, ["one"]);
+    await clientOf(first).database("d").container("c").items.create({ id: "two" });
+    await readEverywhere(cluster, ["one", "two"]);
+  } finally {
+    await cluster.remove();
+  }
+});
+
 test("a node that does not know the secret, or speaks without TLS, is refused", async () => {
   const cluster = await Cluster.start({ nodes: 1, settings: { "cluster.secret": secret } });
   const open = await Cluster.start({ nodes: 1 });
