@@ -89,8 +89,12 @@ Status Instance::Open() {
 
 Status Instance::OpenMeta(const std::vector<model::RecoveredOutcome>& outcomes) {
   catalog_ = std::make_unique<model::Catalog>(*meta_, workers_, clock_, random_, options_.limits);
+  Result<std::string> extra = store_->Extra(kMetaGroup);
+  if (!extra) {
+    return extra.error();
+  }
   ORRERY_RETURN_IF_ERROR(
-      catalog_->Load(store_->state(), store_->Record(kMetaGroup).time, outcomes));
+      catalog_->Load(store_->state(), store_->Record(kMetaGroup).time, outcomes, *extra));
   if (!clustered()) {
     return catalog_->view()->clustered() && !options_.begins_cluster
                ? Status(Code::kInvalidArgument,

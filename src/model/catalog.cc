@@ -39,13 +39,16 @@ Catalog::Catalog(replication::ReplicaSet& meta, runtime::WorkerPool& workers, co
 }
 
 Status Catalog::Load(storage::Engine& state, WallTime last_time,
-                     const std::vector<RecoveredOutcome>& outcomes) {
+                     const std::vector<RecoveredOutcome>& outcomes, std::string_view extra) {
   state_ = &state;
   auto view = LoadView(state);
   if (!view) {
     return view.error();
   }
   last_time_ = last_time;
+  if (!extra.empty() && !DecodeOutcomes(extra)) {
+    return Status(Code::kCorruption, "malformed outcomes of changes of the catalog");
+  }
   for (const RecoveredOutcome& outcome : outcomes) {
     Remember(outcome.id, outcome.lsn, outcome.result);
   }

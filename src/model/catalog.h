@@ -75,9 +75,9 @@ class Catalog final : public replication::ApplyListener {
           Random& random, CatalogLimits limits);
 
   // Reads the records; `last_time` is that of the meta group's last entry, `outcomes` what its log
-  // remembers. REQUIRES: before any other call.
+  // remembers, `extra` what came with a snapshot. REQUIRES: before any other call.
   Status Load(storage::Engine& state, WallTime last_time,
-              const std::vector<RecoveredOutcome>& outcomes = {});
+              const std::vector<RecoveredOutcome>& outcomes = {}, std::string_view extra = {});
   // REQUIRES for these: before the workers start.
   void AddListener(CatalogListener* listener) { listeners_.push_back(listener); }
   void SetForward(Forward forward) { forward_ = std::move(forward); }

@@ -124,7 +124,12 @@ Task<> PartitionHost::FollowOnce() {
                 found->second.placed.replica == set->replica();
     // A replica that should go is still a member until the others have removed it.
     bool dropped = placement == nullptr && group.value() < view->next.partition;
-    if (!here && (dropped || set->gone() || Active(Mutant::kLeaveEarly))) {
+    // One that never got a snapshot has promised nothing: it can go at once.
+    auto promised = [&] {
+      auto log = store_.Log(group);
+      return log && log->base.has_value();
+    };
+    if (!here && (dropped || set->gone() || !promised() || Active(Mutant::kLeaveEarly))) {
       co_await Destroy(group);
     }
   }

@@ -425,11 +425,12 @@ runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const
     for (const storage::SnapshotFile& file : got->files) {
       files.push_back({storage::Index(file.space), file.path});
     }
-    ORRERY_RETURN_IF_ERROR(store_.BeginInstall(group_, log->identity, got->id));
-    ORRERY_RETURN_IF_ERROR(store_.ClearSpans(group_));
-    ORRERY_RETURN_IF_ERROR(store_.IngestSnapshot(group_, files));
     storage::LogBase base{meta.index, meta.term, meta.configuration.Encode(),
                           meta.configuration_index};
+    ORRERY_RETURN_IF_ERROR(store_.BeginInstall(group_, log->identity, got->id,
+                                               storage::InstallPlan{base, files}));
+    ORRERY_RETURN_IF_ERROR(store_.ClearSpans(group_));
+    ORRERY_RETURN_IF_ERROR(store_.IngestSnapshot(group_, files));
     ORRERY_RETURN_IF_ERROR(store_.FinishInstall(group_, base, {}));
     Result<std::string> extra = store_.Extra(group_);
     if (extra) {

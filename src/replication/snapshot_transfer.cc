@@ -71,6 +71,16 @@ Status AppendPart(const std::string& path, uint64_t offset, std::string_view byt
              : Status(Code::kUnavailable, "cannot write " + path);
 }
 
+// Onto the disk: an install that was cut short needs it after the crash.
+Status SyncPath(const std::string& path) {
+  int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  bool ok = file >= 0 && fsync(file) == 0;
+  if (file >= 0) {
+    close(file);
+  }
+  return ok ? Status::Ok() : Status(Code::kUnavailable, "cannot sync " + path);
+}
+
 struct Manifest {
   uint64_t id = 0;
   Lsn applied;
@@ -121,14 +131,18 @@ SnapshotTransfer::SnapshotTransfer(storage::Store& store, runtime::WorkerPool& w
       transport_(transport),
       folder_(std::move(folder)),
       limits_(limits) {
-  // What an earlier process left behind is of no use to anyone.
+  // What an earlier process left behind is of no use to anyone: the store has finished the installs
+  // that it could.
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
 }
 
 SnapshotTransfer::~SnapshotTransfer() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
+  std::lock_guard lock(mutex_);
+  for (const auto& [id, outgoing] : outgoing_) {
+    std::error_code ignored;
+    std::filesystem::remove_all(outgoing.folder, ignored);
+  }
 }
 
 // Receiver ----------------------------------------------------------------------------------------
@@ -164,6 +178,11 @@ Task<Result<ReceivedSnapshot>> SnapshotTransfer::Fetch(NodeId from, GroupId grou
       Drop(received);
       co_return Error(status);
     }
+  }
+  auto sync = [&] { return SyncPath(received.folder); };
+  if (Status status = co_await runtime::OnBlocking(workers_, sync); !status.ok()) {
+    Drop(received);
+    co_return Error(status);
   }
   std::string end;
   Encoder end_encoder(end);
@@ -214,12 +233,13 @@ Task<Status> SnapshotTransfer::FetchFile(NodeId from, uint64_t id, uint32_t numb
       co_await runtime::Sleep(least - took);
     }
   }
-  auto check = [&] { return storage::HashFile(file.path); };
-  Result<uint64_t> hash = co_await runtime::OnBlocking(workers_, check);
-  if (!hash || *hash != file.hash) {
-    co_return Status(Code::kUnavailable, "a file of the snapshot is not what was sent");
-  }
-  co_return Status::Ok();
+  auto check = [&] {
+    Result<uint64_t> hash = storage::HashFile(file.path);
+    return hash && *hash == file.hash
+               ? SyncPath(file.path)
+               : Status(Code::kUnavailable, "a file of the snapshot is not what was sent");
+  };
+  co_return co_await runtime::OnBlocking(workers_, check);
 }
 
 void SnapshotTransfer::Drop(const ReceivedSnapshot& snapshot) {
@@ -264,6 +284,8 @@ Task<Result<std::string>> SnapshotTransfer::Begin(GroupId group, Lsn index) {
     }
     outgoing_[id] = {.folder = folder, .used = clock_.Now(), .group = group};
   }
+  // The extra comes after the view of the state: it may know more, never less.
+  std::shared_ptr<storage::Snapshot> at = store_.state().NewSnapshot();
   std::string extra = extra_ ? co_await extra_(group) : std::string();
   auto write = [&]() -> Result<storage::SnapshotFiles> {
     std::error_code error;
@@ -272,7 +294,7 @@ Task<Result<std::string>> SnapshotTransfer::Begin(GroupId group, Lsn index) {
     if (!log || log->broken()) {
       return Error(Code::kUnavailable, "there is no such replica here");
     }
-    return store_.WriteSnapshot(group, log->identity.spans, folder, extra);
+    return store_.WriteSnapshot(group, log->identity.spans, folder, extra, at.get());
   };
   Result<storage::SnapshotFiles> files = co_await runtime::OnBlocking(workers_, write);
   if (files && files->record.applied < index && !Active(Mutant::kOldSnapshot)) {

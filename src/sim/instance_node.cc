@@ -143,17 +143,31 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
       return "node " + env_.self.ToString() + " has not joined";
     }
     auto view = instance_->catalog().view();
+    auto text = [](const replication::Configuration& configuration) {
+      std::string out;
+      for (const replication::Member& member : configuration.members) {
+        out += " " + member.id.ToString() + "@" + member.node.ToString() +
+               (member.role == replication::Role::kVoter ? "" : "-");
+      }
+      return out;
+    };
     for (const auto& set : instance_->raft()->All()) {
       auto placement = view->FindPlacement(set->group());
+      replication::RaftView raft = set->view();
       if (placement == nullptr || placement->Find(env_.self) == nullptr ||
           placement->Find(env_.self)->replica != set->replica()) {
         return "group " + set->group().ToString() + " should not be on node " +
-               env_.self.ToString();
+               env_.self.ToString() + ": replica " + set->replica().ToString() + " knows" +
+               text(raft.configuration) + ", commit " + raft.commit.ToString() +
+               (placement == nullptr
+                    ? ""
+                    : ", wanted" + text(model::ConfigurationOf(placement->members)));
       }
-      replication::RaftView raft = set->view();
       if (raft.leads &&
           !raft.configuration.SameMembers(model::ConfigurationOf(placement->members))) {
-        return "group " + set->group().ToString() + " has other members than it should";
+        return "group " + set->group().ToString() + " has other members than it should:" +
+               text(raft.configuration) + ", not" +
+               text(model::ConfigurationOf(placement->members));
       }
     }
     for (const auto& [group, placement] : view->placements) {

@@ -134,7 +134,8 @@ class Engine {
   virtual std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower,
                                                 std::string_view upper,
                                                 const Snapshot* snapshot = nullptr) = 0;
-  // Moves files made by WriteIngestFile into their spaces at one point, replacing older values.
+  // Takes files made by WriteIngestFile into their spaces at one point, replacing older values; the
+  // files themselves may be gone then.
   // Then they are durable, and so is all that was written before the call. The files of one space
   // must not overlap.
   struct IngestFile {

@@ -189,6 +189,15 @@ std::string EncodeMark(const GroupMark& mark) {
   encoder.U8(static_cast<uint8_t>(mark.kind));
   encoder.U64(mark.snapshot_id);
   EncodeSpans(mark.spans, encoder);
+  encoder.Bool(mark.plan.has_value());
+  if (mark.plan) {
+    encoder.Bytes(EncodeBase({mark.plan->base}));
+    encoder.Varint(mark.plan->files.size());
+    for (const Engine::IngestFile& file : mark.plan->files) {
+      encoder.U8(file.space);
+      encoder.Bytes(file.path);
+    }
+  }
   return out;
 }
 
@@ -199,6 +208,15 @@ Result<GroupMark> DecodeMark(std::string_view bytes) {
   mark.kind = static_cast<GroupMark::Kind>(decoder.U8());
   mark.snapshot_id = decoder.U64();
   mark.spans = DecodeSpans(decoder);
+  if (decoder.Bool()) {
+    ORRERY_TRY(StoredBase base, DecodeBase(decoder.Bytes()));
+    mark.plan = {.base = std::move(base.base), .files = {}};
+    uint64_t files = decoder.Varint();
+    for (uint64_t i = 0; i < files && decoder.ok(); ++i) {
+      SpaceIndex space = decoder.U8();
+      mark.plan->files.push_back({space, std::string(decoder.Bytes())});
+    }
+  }
   if (!decoder.done() || version != kAboutVersion || mark.kind < GroupMark::Kind::kInstalling ||
       mark.kind > GroupMark::Kind::kDiscarding) {
     return Malformed("mark of an install");

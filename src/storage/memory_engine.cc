@@ -404,10 +404,6 @@ Status MemoryEngine::Ingest(const std::vector<IngestFile>& files) {
   }
   disk_->durable = disk_->last;
   disk_->DropUnseen();
-  for (const IngestFile& file : files) {
-    std::error_code ignored;
-    std::filesystem::remove(file.path, ignored);
-  }
   return Status::Ok();
 }
 

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/strong_id.h"
+#include "storage/engine.h"
 #include "storage/keys.h"
+#include "storage/log_entry.h"
 
 namespace orrery::storage {
 
@@ -37,11 +40,19 @@ struct ReplicaIdentity {
   bool operator==(const ReplicaIdentity&) const = default;
 };
 
+// All that an install needs: with it, and while the files are there, a start after a crash finishes
+// what was begun.
+struct InstallPlan {
+  LogBase base;
+  std::vector<Engine::IngestFile> files;
+};
+
 // That something is done to a group in steps, and all keys that it may have meanwhile.
 struct GroupMark {
   enum class Kind : uint8_t { kInstalling = 1, kDiscarding = 2 } kind = Kind::kInstalling;
   uint64_t snapshot_id = 0;
   std::vector<Span> spans;
+  std::optional<InstallPlan> plan;
 };
 
 }  // namespace orrery::storage

@@ -199,10 +199,12 @@ class Store {
   // them, and after an error, the replica is `installing`: begin again, or discard it.
   // 1. Sets the mark. Appends of the group that were called before are done first; then only hard
   //    states are taken, and nothing is applied. kAlreadyExists as in Found, or another id.
-  Status BeginInstall(GroupId group, const ReplicaIdentity& identity, uint64_t snapshot_id);
+  //    With a plan, a start after a crash does the other steps, if the files are still there.
+  Status BeginInstall(GroupId group, const ReplicaIdentity& identity, uint64_t snapshot_id,
+                      std::optional<InstallPlan> plan = {});
   // 2. Deletes its keys and its record.
   Status ClearSpans(GroupId group);
-  // 3. Moves the files in, at one point. They were made by WriteSnapshot; kCorruption if they are
+  // 3. Takes the files in, at one point. They were made by WriteSnapshot; kCorruption if they are
   //    not of this group or have no record.
   Status IngestSnapshot(GroupId group, const std::vector<Engine::IngestFile>& files);
   // 4. The log begins at `base`, and the mark goes. `hard` counts only if it is newer than what is
@@ -335,6 +337,7 @@ class Store {
   Status LoadReplicated(GroupId group, Iterator& log, const Seen& seen);
   Status LoadAbout(Iterator& log, Group& group);
   Status SettleReplicated();
+  void ResumeInstalls();
 
   // store_replica.cc
   Status CheckIdentity(GroupId group, const ReplicaIdentity& identity) const;

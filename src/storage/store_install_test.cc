@@ -31,9 +31,14 @@ struct Install {
   LogBase base;
   HardState hard{.term = 4, .vote = 0};
   ReplicaIdentity identity = kTarget;
+  bool planned = false;
 
   std::vector<std::function<Status(Store&)>> Steps() const {
-    return {[this](Store& store) { return store.BeginInstall(kGroup, identity, 77); },
+    auto begin = [this](Store& store) {
+      auto plan = planned ? std::optional(InstallPlan{base, FilesOf(snapshot)}) : std::nullopt;
+      return store.BeginInstall(kGroup, identity, 77, plan);
+    };
+    return {begin,
             [](Store& store) { return store.ClearSpans(kGroup); },
             [this](Store& store) { return store.IngestSnapshot(kGroup, FilesOf(snapshot)); },
             [this](Store& store) { return store.FinishInstall(kGroup, base, hard); }};
@@ -270,6 +275,40 @@ TEST_P(StoreInstallTest, AReplicaThatJoinsTakesATermAndThenASnapshot) {
   EXPECT_EQ((*store)->Log(kGroup)->hard, (HardState{4, 0}));
   ASSERT_TRUE(install.Run(**store).ok());
   ExpectWhole(*store, 20);
+}
+
+// With a plan the next start goes on where the kill came; without the files it cannot.
+TEST_P(StoreInstallTest, AKillAfterAnyStepOfAPlanIsMendedByTheNextStart) {
+  for (size_t steps = 1; steps <= 4; ++steps) {
+    for (bool lost : {false, true}) {
+      SCOPED_TRACE("after " + std::to_string(steps) + (lost ? ", files lost" : ""));
+      Machine machine = MakeMachine();
+      Install install = MakeInstall(20);
+      install.planned = true;
+      Machine crashed;
+      {
+        auto store = Open(machine);
+        MakeFollower(*store);
+        ASSERT_TRUE(store->Append({.group = kGroup, .hard = HardState{4, 0}}).ok());
+        for (size_t i = 0; i < steps; ++i) {
+          ASSERT_TRUE(install.Steps()[i](**store).ok());
+        }
+        crashed = Crashed(machine);
+      }
+      if (lost) {
+        fs::remove(install.snapshot.files.back().path);
+      }
+      auto again = Open(crashed);
+      ASSERT_TRUE(again->recovered.ok()) << again->recovered.ToString();
+      ExpectOtherWhole(*again);
+      if (lost && steps < 3) {
+        EXPECT_TRUE((*again)->Log(kGroup)->installing);
+        EXPECT_EQ((*again)->Log(kGroup)->hard, (HardState{4, 0}));
+      } else {
+        ExpectWhole(*again, 20);
+      }
+    }
+  }
 }
 
 // Killed after each step: what is there is as before, whole, or known to be neither.

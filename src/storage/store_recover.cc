@@ -1,6 +1,7 @@
 // What a start finds: the logs of local groups are replayed, those of replicated ones are looked
 // at.
 #include <algorithm>
+#include <filesystem>
 
 #include "base/bytes.h"
 #include "base/log.h"
@@ -46,7 +47,12 @@ Status Store::Recover(const Seen& seen) {
       last_[group] = record.applied;
     }
   }
-  return groups_.empty() ? Status::Ok() : SettleReplicated();
+  if (groups_.empty()) {
+    return Status::Ok();
+  }
+  ORRERY_RETURN_IF_ERROR(SettleReplicated());
+  ResumeInstalls();
+  return Status::Ok();
 }
 
 // Leaves the iterator at the first entry of the next group.
@@ -204,14 +210,10 @@ Status Store::SettleReplicated() {
       group.damage = "the state is at " + applied.ToString() + ", its log begins behind " +
                      group.base->index.ToString();
     }
-    if (!group.damage.empty() || group.mark) {
-      log::Warning("a replica cannot be used as it is",
-                   {{"group", id.ToString()},
-                    {"replica", group.identity.id.ToString()},
-                    {"why", !group.damage.empty() ? group.damage
-                            : group.mark->kind == GroupMark::Kind::kInstalling
-                                ? "the installation of a snapshot was cut short"
-                                : "it was being deleted"}});
+    if (!group.damage.empty()) {
+      log::Warning("a replica cannot be used as it is", {{"group", id.ToString()},
+                                                         {"replica", group.identity.id.ToString()},
+                                                         {"why", group.damage}});
     }
     group.flushed = applied;
     group.queued_last = group.last;
@@ -219,6 +221,36 @@ Status Store::SettleReplicated() {
   }
   ORRERY_RETURN_IF_ERROR(state_->Write(batch, WriteMode::kNoLog));
   return state_->Flush();  // what was read may not be on disk yet
+}
+
+// Finishes the installs of snapshots that a crash cut short: the vote and the log are still here,
+// only the state is not. Where that cannot be done the replica stays as it is, broken.
+void Store::ResumeInstalls() {
+  std::vector<std::pair<GroupId, InstallPlan>> plans;
+  for (const auto& [id, group] : groups_) {
+    if (group.mark && group.mark->plan && group.mark->kind == GroupMark::Kind::kInstalling) {
+      plans.emplace_back(id, *group.mark->plan);
+    }
+  }
+  for (const auto& [id, plan] : plans) {
+    auto resume = [&, group = id]() -> Status {
+      if (Record(group).applied < plan.base.index) {
+        for (const Engine::IngestFile& file : plan.files) {
+          if (!std::filesystem::exists(file.path)) {
+            return Status(Code::kNotFound, file.path + " is gone");
+          }
+        }
+        ORRERY_RETURN_IF_ERROR(ClearSpans(group));
+        ORRERY_RETURN_IF_ERROR(IngestSnapshot(group, plan.files));
+      }
+      return FinishInstall(group, plan.base, {});
+    };
+    Status status = resume();
+    log::Warning("the installation of a snapshot was cut short",
+                 {{"group", id.ToString()},
+                  {"and", status.ok() ? "is finished now" : "the replica is broken"},
+                  {"why", status.message()}});
+  }
 }
 
 }  // namespace orrery::storage

@@ -160,11 +160,13 @@ Status Store::Found(GroupId group, const ReplicaIdentity& identity,
   return Status::Ok();
 }
 
-Status Store::BeginInstall(GroupId group, const ReplicaIdentity& identity, uint64_t snapshot_id) {
+Status Store::BeginInstall(GroupId group, const ReplicaIdentity& identity, uint64_t snapshot_id,
+                           std::optional<InstallPlan> plan) {
   std::lock_guard one(cut_mutex_);
   ORRERY_RETURN_IF_ERROR(CheckIdentity(group, identity));
   std::lock_guard log_lock(log_mutex_);
-  GroupMark mark{.kind = GroupMark::Kind::kInstalling, .snapshot_id = snapshot_id};
+  GroupMark mark{
+      .kind = GroupMark::Kind::kInstalling, .snapshot_id = snapshot_id, .plan = std::move(plan)};
   {
     std::lock_guard lock(mutex_);
     if (auto found = groups_.find(group); found != groups_.end()) {
