@@ -22,7 +22,6 @@ enum class Mutant : uint8_t {
   kReadHere,          // a Strong read asks nobody
   kReadUnapplied,     // a Strong read does not wait for what is committed
   kLeadUnsettled,     // a leader evaluates before its own barrier is applied
-  kOtherTerm,         // what was evaluated in another term is proposed
   kIgnoreSession,     // a replica that is behind answers a session
   kBareRefusal,       // a refusal is not confirmed by the others
   kForgetOutcomes,    // a repeated write is done again
@@ -43,7 +42,6 @@ inline constexpr std::pair<Mutant, std::string_view> kMutantNames[] = {
     {Mutant::kReadHere, "read_here"},
     {Mutant::kReadUnapplied, "read_unapplied"},
     {Mutant::kLeadUnsettled, "lead_unsettled"},
-    {Mutant::kOtherTerm, "other_term"},
     {Mutant::kIgnoreSession, "ignore_session"},
     {Mutant::kBareRefusal, "bare_refusal"},
     {Mutant::kForgetOutcomes, "forget_outcomes"},

@@ -78,9 +78,11 @@ Status Instance::Open() {
                                                  options_.host);
   if (clustered()) {
     ConnectRouter();
-    host_->SetCluster(self(), raft_.get(), [this](GroupId group, ReplicaId broken) {
-      return ReplaceBroken(group, broken);
-    });
+    auto replace = [this](GroupId group, ReplicaId broken) { return ReplaceBroken(group, broken); };
+    auto borrow = [this](partition::BudgetOwner owner, partition::Budget::Ask ask) {
+      return Borrow(std::move(owner), ask);
+    };
+    host_->SetCluster(self(), raft_.get(), replace, borrow);
   }
   catalog_->AddListener(host_.get());
   catalog_->AddListener(this);
@@ -155,6 +157,15 @@ void Instance::ConnectRouter() {
     return transport_->Call(node, Request(CallKind::kOperation, message));
   };
   router_->SetRemote(std::move(remote));
+}
+
+Task<partition::RequestUnits> Instance::Borrow(partition::BudgetOwner owner,
+                                               partition::Budget::Ask ask) {
+  partition::BorrowUnits operation;
+  operation.ask = ask;
+  partition::Ring ring = catalog_->FindRing(owner.container);
+  partition::Reply reply = co_await router_->ExecuteAt(ring, owner.range, operation);
+  co_return partition::BorrowUnits::TakeGrant(reply);
 }
 
 void Instance::Start() {

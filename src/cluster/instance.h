@@ -150,6 +150,8 @@ class Instance final : public model::CatalogListener {
   Status OpenMeta(const std::vector<model::RecoveredOutcome>& outcomes);
   Status FoundMeta();
   void ConnectRouter();
+  runtime::Task<partition::RequestUnits> Borrow(partition::BudgetOwner owner,
+                                                partition::Budget::Ask ask);
   runtime::Task<Result<std::string>> ForwardChange(std::string change);
   runtime::Task<std::string> Join(std::string request);
   runtime::Task<Result<Lsn>> CatalogIndex();

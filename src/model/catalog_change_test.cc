@@ -172,7 +172,7 @@ TEST(CatalogRecordsTest, NodesPlacementsAndTheClusterComeBackFromTheirRecords) {
   ASSERT_TRUE(ApplyRecord(view, NodeKey(node.id), EncodeNode(node)).ok());
   GroupId group(1ull << 33);
   ASSERT_TRUE(ApplyRecord(view, PlacementKey(group), EncodePlacement(placement)).ok());
-  CatalogCounters next{.node = 5, .replica = 1ull << 51};
+  CatalogCounters next{.node = 5, .replica = 1ull << 51, .format = 3};
   ASSERT_TRUE(ApplyRecord(view, ClusterKey(), EncodeCluster(~0ull, next)).ok());
   EXPECT_EQ(*view.FindNode(node.id), node);
   EXPECT_EQ(*view.FindPlacement(group), placement);

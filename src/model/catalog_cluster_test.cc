@@ -702,5 +702,32 @@ TEST(CatalogClusterTest, NodesChangeAndARemovedOneStaysRemoved) {
   EXPECT_EQ(cluster.Join(0)->node, NodeId(5));
 }
 
+TEST(CatalogClusterTest, WhatEveryNodeCanReadIsWrittenAndNoOlderNodeComesBack) {
+  Cluster cluster(1);
+  auto add = [&](uint32_t version) {
+    auto result = cluster.Execute(0, change::AddNode{.address = "host:1", .version = version});
+    return result ? Code::kOk : result.error().code();
+  };
+  auto change = [&](uint32_t node, uint32_t version) {
+    auto result = cluster.Execute(0, change::ChangeNode{.node = NodeId(node), .version = version});
+    return result ? Code::kOk : result.error().code();
+  };
+  auto format = [&] { return cluster.View(0)->next.format; };
+  ASSERT_EQ(add(1), Code::kOk);
+  ASSERT_EQ(add(1), Code::kOk);
+  ASSERT_EQ(add(2), Code::kOk);
+  EXPECT_EQ(format(), 1u);
+  EXPECT_EQ(change(1, 2), Code::kOk);
+  EXPECT_EQ(format(), 1u) << "one of them is still old";
+  EXPECT_EQ(change(1, 1), Code::kOk) << "and may be taken back";
+  EXPECT_EQ(change(1, 2), Code::kOk);
+  EXPECT_EQ(change(2, 2), Code::kOk);
+  EXPECT_EQ(format(), 2u);
+  EXPECT_EQ(change(2, 1), Code::kForbidden);
+  EXPECT_EQ(add(1), Code::kForbidden);
+  EXPECT_EQ(add(3), Code::kOk);
+  EXPECT_EQ(format(), 2u);
+}
+
 }  // namespace
 }  // namespace orrery::model

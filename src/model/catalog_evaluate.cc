@@ -121,6 +121,8 @@ class Evaluation {
   PlacedReplica NewReplica(NodeId node, bool voter = true) {
     return {.replica = ReplicaId(done.next.replica++), .node = node, .voter = voter};
   }
+  Status CheckVersion(uint32_t version) const;
+  void RaiseFormat(const NodeRecord& changed);
   Status CheckPlacement(const PlacementChange& change, const Placement& before) const;
 
   const EvaluationInput& in_;
@@ -350,8 +352,37 @@ Status Evaluation::Do(const change::Cleared& what) {
   return Status::Ok();
 }
 
+Status Evaluation::CheckVersion(uint32_t version) const {
+  return !view_.clustered() || version >= view_.next.format
+             ? Status::Ok()
+             : Status(Code::kForbidden, "The cluster writes formats of version " +
+                                            std::to_string(view_.next.format) +
+                                            ", this node reads only those up to version " +
+                                            std::to_string(version) + ".");
+}
+
+// What every node can read may be written from now on, and by no older node be read again.
+void Evaluation::RaiseFormat(const NodeRecord& changed) {
+  uint32_t oldest = std::numeric_limits<uint32_t>::max();
+  auto look = [&](const NodeRecord& node) {
+    if (node.state != NodeState::kRemoved) {
+      oldest = std::min(oldest, node.version);
+    }
+  };
+  look(changed);
+  for (const auto& [id, node] : view_.nodes) {
+    if (id != changed.id) {
+      look(*node);
+    }
+  }
+  if (oldest != std::numeric_limits<uint32_t>::max()) {
+    done.next.format = std::max(done.next.format, oldest);
+  }
+}
+
 Status Evaluation::Do(const change::AddNode& what) {
   ORRERY_RETURN_IF_ERROR(CheckNodeText(what.address, what.endpoint, what.zone));
+  ORRERY_RETURN_IF_ERROR(CheckVersion(what.version));
   NodeRecord node{.id = NodeId(done.next.node++),
                   .address = what.address,
                   .endpoint = what.endpoint,
@@ -380,6 +411,7 @@ Status Evaluation::Do(const change::AddNode& what) {
   }
   Put(kMetaGroup, meta);
   Put(NodeKey(node.id), EncodeNode(node));
+  RaiseFormat(node);
   PutCluster(cluster);
   done.outcome.id = node.id.value();
   return Status::Ok();
@@ -403,6 +435,7 @@ Status Evaluation::Do(const change::ChangeNode& what) {
     return Status(Code::kForbidden, "Node " + what.node.ToString() + " was removed.");
   }
   ORRERY_RETURN_IF_ERROR(CheckNodeText(after.address, after.endpoint, after.zone));
+  ORRERY_RETURN_IF_ERROR(CheckVersion(after.version));
   if (after.state != before->state && after.state == NodeState::kDraining) {
     ORRERY_RETURN_IF_ERROR(CanDrain(view_, what.node));
   }
@@ -410,6 +443,8 @@ Status Evaluation::Do(const change::ChangeNode& what) {
     ORRERY_RETURN_IF_ERROR(CanRemove(view_, what.node));
   }
   Put(NodeKey(what.node), EncodeNode(after));
+  RaiseFormat(after);
+  PutCluster(view_.cluster);
   return Status::Ok();
 }
 

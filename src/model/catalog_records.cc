@@ -16,7 +16,7 @@ enum Kind : char {
   kNode = 'm',
   kPlacement = 'p',
 };
-constexpr uint8_t kClusterVersion = 1;
+constexpr uint8_t kClusterVersion = 2;
 
 std::string Key(Kind kind, uint32_t id = 0) {
   std::string key(1, kind);
@@ -126,6 +126,7 @@ Status PutPlainRecord(CatalogView& view, char kind, Decoder id, Decoder decoder)
       view.cluster = decoder.U64();
       view.next.node = decoder.U32();
       view.next.replica = decoder.U64();
+      view.next.format = decoder.U32();
       break;
     default: return Status(Code::kCorruption, "catalog record of an unknown kind");
   }
@@ -222,6 +223,7 @@ std::string EncodeCluster(uint64_t cluster, const CatalogCounters& next) {
   encoder.U64(cluster);
   encoder.U32(next.node);
   encoder.U64(next.replica);
+  encoder.U32(next.format);
   return out;
 }
 

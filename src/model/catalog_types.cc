@@ -163,6 +163,7 @@ void CatalogCounters::RaiseTo(const CatalogCounters& other) {
   partition = std::max(partition, other.partition);
   node = std::max(node, other.node);
   replica = std::max(replica, other.replica);
+  format = std::max(format, other.format);
 }
 
 const PlacedReplica* Placement::Find(NodeId node) const {

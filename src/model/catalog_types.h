@@ -138,6 +138,9 @@ struct CatalogCounters {
   uint64_t partition = 1;
   uint32_t node = 1;
   uint64_t replica = 1;
+  // Of commands and formats: what every node of the cluster can read. New ones are used only from
+  // their version on; nodes that are older are refused.
+  uint32_t format = 1;
   bool operator==(const CatalogCounters&) const = default;
 
   void RaiseTo(const CatalogCounters& other);

@@ -1,5 +1,6 @@
 // How the operations on items are sent between nodes. See docs/formats/operations.md.
 #include "model/items.h"
+#include "partition/budget.h"
 
 namespace orrery::model {
 
@@ -203,6 +204,7 @@ Result<ReadFeed::Page> ReadFeed::Page::Decode(std::string_view bytes) {
 }
 
 void RegisterItemOperations(partition::OperationRegistry& registry) {
+  registry.Register(partition::OperationKind::kBorrowUnits, partition::BorrowUnits::Decode);
   registry.Register(partition::OperationKind::kReadItem, ReadItem::Decode);
   registry.Register(partition::OperationKind::kWriteItems, WriteItems::Decode);
   registry.Register(partition::OperationKind::kReadFeed, ReadFeed::Decode);

@@ -44,10 +44,38 @@ storage::LogBase FoundingBase(const Placement& placement, Lsn applied) {
           .configuration_index = index};
 }
 
-void PartitionHost::SetCluster(NodeId self, replication::RaftHost* raft, Replace replace) {
+void PartitionHost::SetCluster(NodeId self, replication::RaftHost* raft, Replace replace,
+                               Borrow borrow) {
   self_ = self;
   raft_ = raft;
   replace_ = std::move(replace);
+  services_.borrow = std::move(borrow);
+  services_.leads_here = [this](PartitionId partition) {
+    auto replica = replicas_.Find(partition);
+    return replica != nullptr && replica->set().leads();
+  };
+}
+
+// The throughput of a database belongs to the leader of its first partition that shares it.
+void PartitionHost::FollowOwners(const CatalogView& view) {
+  std::map<DatabaseId, partition::BudgetOwner> owners;
+  for (const auto& [id, container] : view.containers_by_id) {
+    auto database = view.FindDatabase(container->database_name);
+    if (container->offer || database == nullptr) {
+      continue;
+    }
+    for (const partition::PartitionRange& range : container->map->ranges()) {
+      auto [owner, first] = owners.try_emplace(database->id, partition::BudgetOwner{id, range});
+      if (range.id < owner->second.range.id) {
+        owner->second = {id, range};
+      }
+    }
+  }
+  for (const auto& [database, owner] : owners) {
+    if (auto shared = shared_budgets_.find(database); shared != shared_budgets_.end()) {
+      shared->second->SetOwner(owner);
+    }
+  }
 }
 
 // One that never had a base has promised nothing: it may begin again under its id.
@@ -148,6 +176,7 @@ Task<> PartitionHost::FollowOnce() {
       changed_ = true;  // again, soon
     }
   }
+  FollowOwners(*view);
 }
 
 // Makes a replica that should be here. False: not now.

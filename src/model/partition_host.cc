@@ -31,18 +31,22 @@ PartitionHost::Share PartitionHost::ShareOf(const Container& container,
           .governed = container.offer->chosen || options_.strict};
 }
 
-std::shared_ptr<partition::Governor> PartitionHost::GovernorOf(const Container& container,
-                                                               const Database& database,
-                                                               const Share& share) {
+std::shared_ptr<partition::Budget> PartitionHost::BudgetOf(const Container& container,
+                                                           const Database& database,
+                                                           const partition::PartitionRange& range,
+                                                           const Share& share) {
   auto units = RequestUnits(static_cast<double>(share.per_partition));
   if (container.offer) {
-    return std::make_shared<partition::Governor>(units, options_.burst);
+    auto own = std::make_shared<partition::Budget>(units, options_.burst);
+    own->SetOwner({container.id, range});
+    return own;
   }
-  auto& shared = shared_governors_[database.id];
+  auto& shared = shared_budgets_[database.id];
   if (shared == nullptr) {
-    shared = std::make_shared<partition::Governor>(units, options_.burst);
+    shared = std::make_shared<partition::Budget>(units, options_.burst);
   } else {
-    shared->SetShare(units, clock_.Now());  // the offer may have changed while no container used it
+    // The offer may have changed while no container used it.
+    shared->governor().SetShare(units, clock_.Now());
   }
   return shared;
 }
@@ -53,7 +57,7 @@ std::shared_ptr<Replica> PartitionHost::MakeReplica(
   Share share = ShareOf(*container, database);
   GroupId group(range.id.value());
   auto replica = std::make_shared<Replica>(
-      container->id, range, container, GovernorOf(*container, database, share), share.governed,
+      container->id, range, container, BudgetOf(*container, database, range, share), share.governed,
       workers_.at(range.id.value()), std::move(set), services_);
   replica->Remember({}, replica->applied(), "", store_.Record(group).time);
   if (auto outcomes = outcomes_.extract(group); !outcomes.empty()) {

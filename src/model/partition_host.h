@@ -46,9 +46,10 @@ class PartitionHost final : public CatalogListener {
                 const Clock& clock, partition::ReplicaTable& replicas, HostOptions options);
 
   // From now on placements decide. `replace` asks meta for a new replica in the place of one that
-  // is broken. REQUIRES: before Load.
+  // is broken, `borrow` the owner of a budget for units. REQUIRES: before Load.
   using Replace = std::function<runtime::Task<>(GroupId, ReplicaId)>;
-  void SetCluster(NodeId self, replication::RaftHost* raft, Replace replace);
+  using Borrow = decltype(partition::ReplicaServices::borrow);
+  void SetCluster(NodeId self, replication::RaftHost* raft, Replace replace, Borrow borrow);
   // Makes the replicas of what the catalog has. REQUIRES: before the workers start. kCorruption if
   // a container has no database.
   Status Load(RecoveredOutcomes outcomes);
@@ -71,8 +72,9 @@ class PartitionHost final : public CatalogListener {
   Share ShareOf(const Container& container, const Database& database) const;
   std::vector<std::shared_ptr<partition::Replica>> MakeReplicas(
       const std::shared_ptr<const Container>& container, const Database& database);
-  std::shared_ptr<partition::Governor> GovernorOf(const Container& container,
-                                                  const Database& database, const Share& share);
+  std::shared_ptr<partition::Budget> BudgetOf(const Container& container, const Database& database,
+                                              const partition::PartitionRange& range,
+                                              const Share& share);
   std::shared_ptr<partition::Replica> MakeReplica(const std::shared_ptr<const Container>& container,
                                                   const Database& database,
                                                   const partition::PartitionRange& range,
@@ -89,6 +91,7 @@ class PartitionHost final : public CatalogListener {
   std::map<GroupId, Wanted> WantedHere(const CatalogView& view) const;
   runtime::Task<> Follow(runtime::Gate::Pass pass);
   runtime::Task<> FollowOnce();
+  void FollowOwners(const CatalogView& view);
   runtime::Task<bool> Adopt(GroupId group, const Wanted& wanted);
   Result<std::vector<storage::LogEntry>> Prepare(GroupId group, const Wanted& wanted, bool* fresh);
   void StartReplica(GroupId group, const Wanted& wanted, std::vector<storage::LogEntry> heads,
@@ -107,13 +110,13 @@ class PartitionHost final : public CatalogListener {
   const Clock& clock_;
   partition::ReplicaTable& replicas_;
   const HostOptions options_;
-  const partition::ReplicaServices services_;
+  partition::ReplicaServices services_;
   NodeId self_;
   replication::RaftHost* raft_ = nullptr;  // on a cluster
   Replace replace_;
   std::atomic<bool> changed_ = true;  // the catalog, since the last look
   RecoveredOutcomes outcomes_;
-  std::map<DatabaseId, std::shared_ptr<partition::Governor>> shared_governors_;
+  std::map<DatabaseId, std::shared_ptr<partition::Budget>> shared_budgets_;
   runtime::Gate gate_;
   std::atomic<bool> stopping_ = false;
 };

@@ -48,6 +48,19 @@ void Governor::Settle(RequestUnits rest, Instant now) {
   }
 }
 
+RequestUnits Governor::Lend(RequestUnits want, RequestUnits back, Instant now) {
+  std::lock_guard lock(mutex_);
+  MoveTo(now);
+  GiveBack(back);
+  const RequestUnits left = std::max(left_ + BurstLeft(), kNone);
+  // The last few units are not worth a request each.
+  const RequestUnits most =
+      std::max(RequestUnits::Hundredths(left.hundredths() / 4), std::min(left, RequestUnits(10)));
+  const RequestUnits lent = std::min(want, most);
+  Take(lent);
+  return lent;
+}
+
 void Governor::SetShare(RequestUnits share, Instant now) {
   ORRERY_CHECK(share > kNone);
   std::lock_guard lock(mutex_);

@@ -32,6 +32,9 @@ class Governor {
   Duration Reserve(RequestUnits least, Instant now);
   // Takes what an admitted operation cost beyond what it reserved (or gives back, if less).
   void Settle(RequestUnits rest, Instant now);
+  // For another node: takes up to `want`, but never more than a quarter of what is left, and
+  // returns it. `back` is what it did not spend of earlier ones.
+  RequestUnits Lend(RequestUnits want, RequestUnits back, Instant now);
   // A new share is good from the current window on; what was used stays used, but a smaller share
   // makes no debt by itself. REQUIRES: share > 0.
   void SetShare(RequestUnits share, Instant now);

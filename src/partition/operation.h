@@ -53,6 +53,7 @@ enum class OperationKind : uint8_t {
   kWriteItems = 2,
   kReadFeed = 3,
   kDeleteItems = 4,
+  kBorrowUnits = 5,
 };
 
 class Operation {

@@ -12,6 +12,11 @@ constexpr Duration kOutcomeAge = std::chrono::seconds(30);
 constexpr uint8_t kOutcomesVersion = 1;
 // How long a replica waits for what the client has seen, before the leader is asked.
 constexpr Duration kSessionWait = std::chrono::milliseconds(20);
+// For a leader whose budget is another's: how long it waits for units, how often it looks, and when
+// the client should try again if none came.
+constexpr Duration kSliceWait = std::chrono::milliseconds(100);
+constexpr Duration kSlicePoll = std::chrono::milliseconds(2);
+constexpr Duration kNoSlicePause = std::chrono::milliseconds(50);
 
 // A refusal that says something about the data: as binding as a Strong read.
 bool DependsOnData(Code code) {
@@ -29,14 +34,14 @@ bool DependsOnData(Code code) {
 }  // namespace
 
 Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
-                 std::shared_ptr<Governor> governor, bool governed, runtime::Worker& worker,
+                 std::shared_ptr<Budget> budget, bool governed, runtime::Worker& worker,
                  std::shared_ptr<replication::ReplicaSet> set, const ReplicaServices& services)
     : container_(container),
       range_(std::move(range)),
       services_(services),
       worker_(worker),
       set_(std::move(set)),
-      governor_(std::move(governor)),
+      budget_(std::move(budget)),
       governed_(governed),
       schema_(std::move(schema)),
       schema_version_(schema_->version) {
@@ -69,19 +74,79 @@ runtime::Task<Reply> Replica::Execute(Operation& operation) {
   }
   RequestUnits least = operation.least_price();
   requests_.fetch_add(1, std::memory_order_relaxed);
+  Payer payer = Payer::kNobody;
+  Duration wait = Duration::zero();
+  // What the system does by itself is on nobody's account.
   if (least > RequestUnits() && governed_.load(std::memory_order_relaxed)) {
-    Duration wait = governor_->Reserve(least, services_.clock.Now());
-    if (wait > Duration::zero()) {
-      throttled_.fetch_add(1, std::memory_order_relaxed);
-      auto ms = static_cast<uint32_t>((wait.count() + 999) / 1000);
-      co_return MakeReply(Status::Throttled(ms), PriceOfThrottled());
+    payer = Payer::kSlice;
+    if (OwnsBudget()) {
+      payer = Payer::kGovernor;
+      wait = budget_->governor().Reserve(least, services_.clock.Now());
+    } else if (set_->leads()) {
+      wait = co_await TakeSlice(least) ? Duration::zero() : kNoSlicePause;
+    } else if (!budget_->Take(least, services_.clock.Now())) {
+      Borrow();
+      co_return MakeReply(Status(Code::kNotLeader, "nothing is borrowed for reads here"), {});
     }
   }
-  if (operation.runs_anywhere() || worker_.IsCurrent()) {
-    co_return co_await RunAdmitted(operation, least);
+  if (wait > Duration::zero()) {
+    throttled_.fetch_add(1, std::memory_order_relaxed);
+    auto ms = static_cast<uint32_t>((wait.count() + 999) / 1000);
+    co_return MakeReply(Status::Throttled(ms), PriceOfThrottled());
   }
-  auto run = [this, &operation, least] { return RunAdmitted(operation, least); };
+  if (operation.runs_anywhere() || worker_.IsCurrent()) {
+    co_return co_await RunAdmitted(operation, least, payer);
+  }
+  auto run = [this, &operation, least, payer] { return RunAdmitted(operation, least, payer); };
   co_return co_await runtime::OnWorker(worker_, run);
+}
+
+bool Replica::MayServe(const Operation& operation) {
+  if (set_->leads()) {
+    return true;
+  }
+  if (operation.writes() || operation.level < ReadLevel::kSession) {
+    return false;
+  }
+  if (!governed_.load(std::memory_order_relaxed) || budget_->HasSlice(services_.clock.Now())) {
+    return true;
+  }
+  Borrow();
+  return false;
+}
+
+bool Replica::OwnsBudget() const {
+  if (!services_.borrow) {
+    return true;
+  }
+  PartitionId owner = budget_->owner_id();
+  return owner == range_.id ? set_->leads() : services_.leads_here(owner);
+}
+
+void Replica::Borrow() {
+  auto ask = budget_->BeginBorrow(services_.clock.Now());
+  if (!ask) {
+    return;
+  }
+  auto borrow = [](std::shared_ptr<Budget> budget, const ReplicaServices& services,
+                   Budget::Ask ask) -> runtime::Task<> {
+    RequestUnits granted = co_await services.borrow(budget->owner(), ask);
+    budget->EndBorrow(granted, services.clock.Now());
+  };
+  worker_.Spawn(borrow(budget_, services_, *ask));
+}
+
+// A leader cannot send anyone elsewhere: it waits a little for units.
+runtime::Task<bool> Replica::TakeSlice(RequestUnits least) {
+  Instant until = services_.clock.Now() + kSliceWait;
+  while (!budget_->Take(least, services_.clock.Now())) {
+    if (services_.clock.Now() >= until) {
+      co_return false;
+    }
+    Borrow();
+    co_await runtime::Sleep(kSlicePoll);
+  }
+  co_return true;
 }
 
 runtime::Task<Status> Replica::PrepareRead(const Operation& operation) {
@@ -98,7 +163,7 @@ runtime::Task<Status> Replica::PrepareRead(const Operation& operation) {
   co_return Status::Ok();
 }
 
-runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits least) {
+runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits least, Payer payer) {
   Reply reply = co_await operation.Run(*this);
   if (set_->replicated() && operation.writes() && DependsOnData(reply.status.code()) &&
       !Active(Mutant::kBareRefusal)) {
@@ -108,9 +173,10 @@ runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits lea
   }
   charge_hundredths_.fetch_add(static_cast<uint64_t>(reply.charge.hundredths()),
                                std::memory_order_relaxed);
-  // What the system does by itself is on nobody's account.
-  if (least > RequestUnits() && governed_.load(std::memory_order_relaxed)) {
-    governor_->Settle(reply.charge - least, services_.clock.Now());
+  if (payer == Payer::kGovernor) {
+    budget_->governor().Settle(reply.charge - least, services_.clock.Now());
+  } else if (payer == Payer::kSlice) {
+    budget_->Settle(reply.charge - least, services_.clock.Now());
   }
   co_return reply;
 }

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,7 +17,7 @@
 #include <unordered_map>
 
 #include "base/time.h"
-#include "partition/governor.h"
+#include "partition/budget.h"
 #include "partition/latches.h"
 #include "partition/operation.h"
 #include "partition/partition_map.h"
@@ -31,6 +32,9 @@ struct ReplicaServices {
   storage::Engine& state;
   runtime::WorkerPool& workers;
   const Clock& clock;
+  // On a cluster: whether a partition is led here, and how units are borrowed from who owns them.
+  std::function<bool(PartitionId)> leads_here = {};
+  std::function<runtime::Task<RequestUnits>(BudgetOwner, Budget::Ask)> borrow = {};
 };
 
 struct ReplicaStats {
@@ -42,17 +46,14 @@ struct ReplicaStats {
 class Replica final : public replication::ApplyListener {
  public:
   Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
-          std::shared_ptr<Governor> governor, bool governed, runtime::Worker& worker,
+          std::shared_ptr<Budget> budget, bool governed, runtime::Worker& worker,
           std::shared_ptr<replication::ReplicaSet> set, const ReplicaServices& services);
 
   // REQUIRES: operation.target is set.
   runtime::Task<Reply> Execute(Operation& operation);
   // Whether it is worth a try here. Reads that any replica may answer go to the leader all the same
-  // while there is a budget, because only the leader keeps it.
-  bool MayServe(const Operation& operation) const {
-    return set_->leads() || (!operation.writes() && operation.level >= ReadLevel::kSession &&
-                             !governed_.load(std::memory_order_relaxed));
-  }
+  // while no units are borrowed for them.
+  bool MayServe(const Operation& operation);
 
   // For operations ------------------------------------------------------------------------------
 
@@ -108,7 +109,8 @@ class Replica final : public replication::ApplyListener {
   const ReplicaServices& services() const { return services_; }
   replication::ReplicaSet& set() { return *set_; }
 
-  Governor& governor() { return *governor_; }
+  // Of the budget's owner; counts nothing elsewhere.
+  Governor& governor() { return budget_->governor(); }
   runtime::Worker& worker() { return worker_; }
   ReplicaStats stats() const;
   // A changed definition of the container (time to live, indexing): the next operations see it.
@@ -119,7 +121,12 @@ class Replica final : public replication::ApplyListener {
   Status CheckTarget(const Operation& operation) const;
   // Whether what is here is new enough for the read; waits a little for it.
   runtime::Task<Status> PrepareRead(const Operation& operation);
-  runtime::Task<Reply> RunAdmitted(Operation& operation, RequestUnits least);
+  // From whom an operation's units came.
+  enum class Payer : uint8_t { kNobody, kGovernor, kSlice };
+  runtime::Task<Reply> RunAdmitted(Operation& operation, RequestUnits least, Payer payer);
+  bool OwnsBudget() const;
+  void Borrow();
+  runtime::Task<bool> TakeSlice(RequestUnits least);
 
   const ContainerId container_;
   const PartitionRange range_;
@@ -127,7 +134,7 @@ class Replica final : public replication::ApplyListener {
   runtime::Worker& worker_;
   const std::shared_ptr<replication::ReplicaSet> set_;
   // Of this partition alone, or shared by all of a database.
-  const std::shared_ptr<Governor> governor_;
+  const std::shared_ptr<Budget> budget_;
   std::atomic<bool> governed_;
 
   std::atomic<uint64_t> requests_ = 0;

@@ -66,7 +66,7 @@ class RouterTest : public testing::Test {
   std::shared_ptr<Replica> MakeReplica(const PartitionRange& range, uint64_t schema,
                                        double share = 1000) {
     auto replica = std::make_shared<Replica>(
-        ContainerId(1), range, SchemaOf(schema), std::make_shared<Governor>(RequestUnits(share)),
+        ContainerId(1), range, SchemaOf(schema), std::make_shared<Budget>(RequestUnits(share)),
         true, pool.at(1), std::make_unique<FakeReplicaSet>(), services);
     replicas.Add({replica});
     return replica;

@@ -125,6 +125,7 @@ void RaftReplicaSet::OnApplied(Lsn first, std::vector<LogEntry> entries, const S
     waiting.resume(waiting.index);
   }
   WakeReaders();
+  FlushProposals();
   ScheduleApply();
 }
 
@@ -427,8 +428,8 @@ runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const
     }
     storage::LogBase base{meta.index, meta.term, meta.configuration.Encode(),
                           meta.configuration_index};
-    ORRERY_RETURN_IF_ERROR(store_.BeginInstall(group_, log->identity, got->id,
-                                               storage::InstallPlan{base, files}));
+    ORRERY_RETURN_IF_ERROR(
+        store_.BeginInstall(group_, log->identity, got->id, storage::InstallPlan{base, files}));
     ORRERY_RETURN_IF_ERROR(store_.ClearSpans(group_));
     ORRERY_RETURN_IF_ERROR(store_.IngestSnapshot(group_, files));
     ORRERY_RETURN_IF_ERROR(store_.FinishInstall(group_, base, {}));

@@ -86,6 +86,17 @@ TEST_F(RaftReplicaSetTest, AWriteIsAppliedByAll) {
   EXPECT_TRUE(leader->Barrier().ok());
 }
 
+TEST_F(RaftReplicaSetTest, WhatWasEvaluatedInAnotherTermIsRefused) {
+  Found({1, 2, 3});
+  TestNode* leader = Leader();
+  storage::WriteSet write;
+  write.Put(storage::Space::kCatalog, "a", "1");
+  write.time = {leader->clock.Wall().micros};
+  auto refused = leader->Run(leader->set->Commit(std::move(write), leader->set->term() - 1));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kNotLeader);
+}
+
 TEST_F(RaftReplicaSetTest, OneVoterCommitsAlone) {
   Found({1});
   ASSERT_TRUE(Leader()->Write("a", "1").has_value());

@@ -136,6 +136,7 @@ Result<NodeIdentity> Node::FindIdentity() {
   if (Status status = WriteIdentity(settings_.data, made); !status.ok()) {
     return Error(status);
   }
+  ForgetJoinId(settings_.data);
   return made;
 }
 
@@ -155,7 +156,14 @@ Result<NodeIdentity> Node::BeginCluster() {
   model::CatalogChange add{.what = model::change::AddNode{.address = Advertised(),
                                                           .zone = settings_.cluster_zone,
                                                           .version = kNodeVersion}};
-  auto result = RunOn(workers_->at(0), alone->catalog().Execute(std::move(add)));
+  auto begin = [&]() -> Task<Result<model::ChangeResult>> {
+    // What was dropped is cleared by this node alone: nobody would do it later.
+    while (!alone->catalog().view()->dropped.empty() && !stop_wanted_()) {
+      co_await runtime::Sleep(kRetryPause);
+    }
+    co_return co_await alone->catalog().Execute(std::move(add));
+  };
+  auto result = RunOn(workers_->at(0), begin());
   alone->Stop();
   if (!result) {
     return Error(result.error());
@@ -165,8 +173,9 @@ Result<NodeIdentity> Node::BeginCluster() {
 
 // Asks the member that was named, until it answers.
 Result<NodeIdentity> Node::JoinCluster() {
+  ORRERY_TRY(storage::OperationId id, JoinId(settings_.data, random_));
   model::CatalogChange add{
-      .id = {.high = random_.Next(), .low = random_.Next()},
+      .id = id,
       .what = model::change::AddNode{
           .address = Advertised(), .zone = settings_.cluster_zone, .version = kNodeVersion}};
   std::string request = cluster::Instance::JoinRequest(add);

@@ -169,6 +169,29 @@ Status WriteIdentity(const std::string& folder, const cluster::NodeIdentity& ide
   return ReplaceFile(folder + "/node.json", text + "}}\n", 0600);
 }
 
+Result<storage::OperationId> JoinId(const std::string& folder, Random& random) {
+  std::string path = folder + "/joining";
+  std::error_code error;
+  if (!fs::exists(path, error)) {
+    std::string text = std::to_string(random.Next()) + " " + std::to_string(random.Next()) + "\n";
+    if (Status status = ReplaceFile(path, text, 0600); !status.ok()) {
+      return Error(status);
+    }
+  }
+  ORRERY_TRY(std::string text, ReadFile(path));
+  storage::OperationId id;
+  std::istringstream in(text);
+  if (!(in >> id.high >> id.low)) {
+    return Error(Code::kCorruption, path + " is malformed");
+  }
+  return id;
+}
+
+void ForgetJoinId(const std::string& folder) {
+  std::error_code ignored;
+  fs::remove(folder + "/joining", ignored);
+}
+
 Result<std::optional<cluster::NodeIdentity>> ReadIdentity(const std::string& folder) {
   std::string path = folder + "/node.json";
   std::error_code error;

@@ -5,15 +5,18 @@
 //   keys.json         the account keys, for `orrery keys`; readable only by the owner
 //   server.json       where the running server answers, for the other commands
 //   node.json         who this node is in its cluster
+//   joining           under which id it asks to join one, until it is a member
 //   certificate.pem, key.pem   made at first start, unless others are given
 #pragma once
 
 #include <optional>
 #include <string>
 
+#include "base/random.h"
 #include "base/status.h"
 #include "cluster/instance.h"
 #include "model/catalog_types.h"
+#include "storage/write_set.h"
 
 namespace orrery::server {
 
@@ -35,6 +38,10 @@ Status WriteServerFile(const std::string& folder, const std::string& endpoint,
 Result<std::string> ReadServerFile(const std::string& folder);
 
 Status WriteIdentity(const std::string& folder, const cluster::NodeIdentity& identity);
+// Under which a node asks to join, the same over restarts: one that dies before it has written its
+// identity becomes the same node again.
+Result<storage::OperationId> JoinId(const std::string& folder, Random& random);
+void ForgetJoinId(const std::string& folder);
 // Nothing: it has none.
 Result<std::optional<cluster::NodeIdentity>> ReadIdentity(const std::string& folder);
 

@@ -165,8 +165,8 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
       }
       if (raft.leads &&
           !raft.configuration.SameMembers(model::ConfigurationOf(placement->members))) {
-        return "group " + set->group().ToString() + " has other members than it should:" +
-               text(raft.configuration) + ", not" +
+        return "group " + set->group().ToString() +
+               " has other members than it should:" + text(raft.configuration) + ", not" +
                text(model::ConfigurationOf(placement->members));
       }
     }

@@ -39,6 +39,7 @@ void Nemesis::Start() {
       {&Nemesis::Crash, milliseconds(1200), 70},
       {&Nemesis::Pause, milliseconds(1500), 40},
       {&Nemesis::Partition, milliseconds(1500), 50},
+      {&Nemesis::CutOff, milliseconds(1500), 40},
       {&Nemesis::LoseMessages, milliseconds(1000), 50},
       {&Nemesis::SlowLink, milliseconds(800), 30},
       {&Nemesis::SlowDisk, milliseconds(1000), 40},
@@ -215,6 +216,33 @@ void Nemesis::Partition() {
       }
   }
   Later(chance_.Mostly(milliseconds(50), seconds(4)), [this] { network_.HealCuts(); });
+}
+
+// A node goes on but cannot be reached, and the others hear that its process is dead: they elect at
+// once, while it still believes that it leads. Often one of the voters dies in the middle of it.
+void Nemesis::CutOff() {
+  Machine& lonely = Any();
+  world_.Note("cut off", {lonely.id().value()});
+  for (auto& machine : machines_) {
+    if (machine.get() == &lonely) {
+      continue;
+    }
+    CutBetween({lonely.id()}, {machine->id()}, true);
+    if (machine->speaks() && !machine->paused()) {
+      machine->OnRefused(lonely.id());
+    }
+  }
+  if (Machine& victim = Any(); &victim != &lonely && chance_.OneIn(2)) {
+    Later(chance_.Mostly(milliseconds(1), milliseconds(30)), [this, &victim] {
+      if (victim.up()) {
+        ++crashes_;
+        victim.Die(Death::kPowerCut);
+        Later(chance_.Mostly(milliseconds(1), milliseconds(50)),
+              [this, &victim] { Revive(victim, Death::kPowerCut); });
+      }
+    });
+  }
+  Later(chance_.Mostly(milliseconds(200), seconds(4)), [this] { network_.HealCuts(); });
 }
 
 void Nemesis::LoseMessages() {

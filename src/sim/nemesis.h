@@ -37,6 +37,7 @@ class Nemesis {
   void Revive(Machine& machine, Death death);
   void Pause();
   void Partition();
+  void CutOff();
   void LoseMessages();
   void SlowLink();
   void SlowDisk();

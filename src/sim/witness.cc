@@ -127,6 +127,15 @@ void Witness::OnAcknowledged(const ClientOp& op, const OpResult& result) {
               Place(result.group, result.lsn) + ", but nobody has applied it");
 }
 
+void Witness::OnStrongRead(const std::map<GroupId, Lsn>& seen, const ClientOp& op,
+                           const OpResult& result) {
+  auto token = seen.find(result.group);
+  if (token != seen.end() && result.lsn < token->second) {
+    world_.Fail("a Strong read of " + op.key + " by one who has seen " + token->second.ToString() +
+                " was answered at " + Place(result.group, result.lsn));
+  }
+}
+
 void Witness::OnSessionRead(const ClientOp& op, const OpResult& result) {
   const Group& group = groups_[result.group];
   auto seen = op.session.find(result.group);

@@ -38,8 +38,7 @@ struct Install {
       auto plan = planned ? std::optional(InstallPlan{base, FilesOf(snapshot)}) : std::nullopt;
       return store.BeginInstall(kGroup, identity, 77, plan);
     };
-    return {begin,
-            [](Store& store) { return store.ClearSpans(kGroup); },
+    return {begin, [](Store& store) { return store.ClearSpans(kGroup); },
             [this](Store& store) { return store.IngestSnapshot(kGroup, FilesOf(snapshot)); },
             [this](Store& store) { return store.FinishInstall(kGroup, base, hard); }};
   }

@@ -49,7 +49,7 @@ Status Store::Admit(const AppendRequest& request, PendingAppend* pending) {
   }
   if (request.base) {
     if (request.base->index < group.queued_base || request.base->index > last ||
-        request.base->index > group.flushed) {
+        (request.base->index > group.flushed && !Active(Mutant::kCutUnflushed))) {
       return refuse("the log cannot be cut at " + request.base->index.ToString());
     }
     if (copying_) {

@@ -143,6 +143,68 @@ async function without(victim, body) {
   }
 }
 
+// Sends requests through all nodes at once for a while; gives what was spent, and the windows of a second that it touched.
+async function spendEverywhere(seconds, request) {
+  const retryOptions = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 0, maxWaitTimeInSeconds: 0 };
+  const start = performance.now();
+  let spent = 0;
+  const lane = async (member) => {
+    const client = clientOf(member, { consistencyLevel: "Session", connectionPolicy: { retryOptions } });
+    for (let i = 0; performance.now() - start < seconds * 1000; i += 1) {
+      try {
+        const { requestCharge } = await request(client, member, i);
+        spent += requestCharge;
+      } catch (error) {
+        assert.equal(error.code, 429, error.message);
+      }
+    }
+    client.dispose();
+  };
+  await Promise.all(cluster.members.map(lane));
+  return { spent, windows: Math.ceil((performance.now() - start) / 1000) + 1 };
+}
+// How many requests the replicas of a node have had, by container.
+async function requestsAt(member, container) {
+  const { text } = await member.request({ path: "/metrics" });
+  const lines = text.split("\n").filter((line) => line.startsWith("orrery_partition_requests_total{") && line.includes(`container="${container.id}"`));
+  return lines.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+}
+
+test("Session reads are answered by every node that has a replica, within one budget", async () => {
+  const container = await makeContainer({ throughput: 400 });
+  await container.items.create({ id: "a", pk: "a" });
+  await cluster.settled(4);
+  const before = await Promise.all(cluster.members.map((member) => requestsAt(member, container)));
+  const { spent, windows } = await spendEverywhere(2.5, (client) => client.database("d").container(container.id).item("a", "a").read());
+  assert.ok(spent <= 400 * windows + 50, `${spent} RU in ${windows} windows`);
+  assert.ok(spent >= 400 * 1.5, `only ${spent} RU`);
+  const after = await Promise.all(cluster.members.map((member) => requestsAt(member, container)));
+  for (const [i, member] of cluster.members.entries()) {
+    assert.ok(after[i] - before[i] > 20, `node ${member.id} answered ${after[i] - before[i]}`);
+  }
+});
+
+test("the throughput of a database is one for all of its partitions", async () => {
+  const client = clientOf(cluster.first);
+  const { database: shared } = await client.databases.create({ id: "shared", throughput: 400 });
+  for (let i = 0; i < 4; i += 1) await shared.containers.create({ id: `s${i}`, partitionKey: "/pk" });
+  await cluster.settled(4);
+  // Their first leaders are on one node. Without it others take over, and not the same for all.
+  const leaders = async () => new Set((await cluster.settled(4)).replicaSets
+    .filter(({ container }) => container?.startsWith("shared/")).map(({ leader }) => leader));
+  for (let tries = 0; tries < 20 && (await leaders()).size === 1; tries += 1) {
+    const [leader] = await leaders();
+    await without(cluster.members.find(({ id }) => id === leader), async () => {});
+  }
+  assert.ok((await leaders()).size > 1, "its partitions are led by more than one node");
+  const { spent, windows } = await spendEverywhere(2.5, (own, member, i) =>
+    own.database("shared").container(`s${i % 4}`).items.create({ id: `${member.id}-${i}`, pk: `${i}` }));
+  assert.ok(spent <= 400 * windows + 100, `${spent} RU in ${windows} windows`);
+  assert.ok(spent >= 400 * 1.5, `only ${spent} RU`);
+  await shared.delete();
+  client.dispose();
+});
+
 test("an SDK that knows the nodes by one name goes on when its node is killed", async () => {
   const container = await makeContainer();
   await container.items.create({ id: "a", pk: "a" });

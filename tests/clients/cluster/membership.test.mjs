@@ -5,7 +5,7 @@ import path from "node:path";
 import { after, before, test } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
 import { Cluster, Member } from "../../support/cluster.mjs";
-import { Server, emulatorKey, run, temporaryFolder, until } from "../../support/server.mjs";
+import { Server, emulatorKey, freePort, run, temporaryFolder, until } from "../../support/server.mjs";
 
 const clientOf = (server) => new CosmosClient({ endpoint: server.endpoint, key: emulatorKey });
 const secret = "the secret of the cluster of this test";
@@ -112,6 +112,29 @@ test("after all nodes were killed a majority goes on, and a node without one wai
     await readEverywhere(cluster, ["one"]);
     await clientOf(first).database("d").container("c").items.create({ id: "two" });
     await readEverywhere(cluster, ["one", "two"]);
+  } finally {
+    await cluster.remove();
+  }
+});
+
+test("a node that ends before it could write down who it is joins as the same node", async () => {
+  const cluster = await Cluster.start({ nodes: 1 });
+  try {
+    const member = new Member({ join: cluster.first.address });
+    cluster.members.push(member);
+    member.port = await freePort();
+    member.peerPort = await freePort();
+    const start = (...more) => run(["start", "--dev", "--data", member.data, "--port", `${member.port}`, "--cluster-listen", member.address, ...more]);
+    const nowhere = await start("--join", "127.0.0.1:1", "--set", "cluster.join_timeout_s=1");
+    assert.match(nowhere.err, /cannot join/);
+    const inTheWay = path.join(member.data, "node.json.new");
+    mkdirSync(inTheWay);
+    const unwritten = await start("--join", cluster.first.address);
+    assert.match(unwritten.err, /node\.json/);
+    rmSync(inTheWay, { recursive: true });
+    await member.up();
+    const { nodes } = (await cluster.first.status()).cluster;
+    assert.deepEqual(nodes.map(({ id }) => id).sort(), [cluster.first.id, member.id].sort());
   } finally {
     await cluster.remove();
   }
