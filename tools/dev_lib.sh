@@ -265,9 +265,9 @@ script() {
 client_tests() { client_modules && script tests/clients/run; }
 
 dev_test() {
-  local long=() fuzz_seconds=5
+  local long=() fuzz_seconds=5 sim_seeds=600
   case ${1:-} in
-    --long) long=(--long) fuzz_seconds=60 ;;
+    --long) long=(--long) fuzz_seconds=60 sim_seeds=20000 ;;
     '') ;;
     *) echo "unknown option: $1" >&2; return 2 ;;
   esac
@@ -280,11 +280,9 @@ dev_test() {
   step "unit tests, thread sanitizer" tsan_tests
   step "clients" client_tests
   step "crashes" script tests/crash/run "${long[@]}"
-  # Against the clock and by chance: not yet proven steady enough on a busy machine for every run.
-  if [ ${#long[@]} -gt 0 ]; then
-    step "clients through a cluster under kills" script tests/torture/clients
-    step "torture" script tests/torture/run "${long[@]}"
-  fi
+  step "simulated clusters" script build/release/src/sim/orrery_sim --seeds $sim_seeds
+  step "clients through a cluster under kills" script tests/torture/clients
+  step "torture" script tests/torture/run "${long[@]}"
   printf '\n%s passed, %s failed\n' "$passed" "$failed"
   [ "$failed" -eq 0 ]
 }

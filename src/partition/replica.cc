@@ -18,6 +18,14 @@ constexpr Duration kSliceWait = std::chrono::milliseconds(100);
 constexpr Duration kSlicePoll = std::chrono::milliseconds(2);
 constexpr Duration kNoSlicePause = std::chrono::milliseconds(50);
 
+// Whether a replica that is a little behind may answer a read. In a session whose token does not
+// come with the request only the leader surely has what the session wrote: clients do not send it
+// where they rely on the account's default.
+bool AnyReplica(const Operation& operation) {
+  return operation.level > ReadLevel::kSession ||
+         (operation.level == ReadLevel::kSession && operation.session_token() > Lsn());
+}
+
 // A refusal that says something about the data: as binding as a Strong read.
 bool DependsOnData(Code code) {
   switch (code) {
@@ -105,7 +113,7 @@ bool Replica::MayServe(const Operation& operation) {
   if (set_->leads()) {
     return true;
   }
-  if (operation.writes() || operation.level < ReadLevel::kSession) {
+  if (operation.writes() || !AnyReplica(operation)) {
     return false;
   }
   if (!governed_.load(std::memory_order_relaxed) || budget_->HasSlice(services_.clock.Now())) {
@@ -156,7 +164,7 @@ runtime::Task<Status> Replica::PrepareRead(const Operation& operation) {
   if (set_->leads()) {
     co_return Status::Ok();
   }
-  if (operation.level == ReadLevel::kBounded ||
+  if (!AnyReplica(operation) ||
       !(co_await set_->WaitApplied(operation.session_token(), kSessionWait)).ok()) {
     co_return Status(Code::kNotLeader, "only the leader is sure to be new enough");
   }
