@@ -45,7 +45,10 @@ Instance::Instance(InstanceOptions options, std::unique_ptr<storage::Engine> log
       std::make_unique<storage::Store>(std::move(log), std::move(state), std::move(store_options));
 }
 
-Instance::~Instance() = default;
+Instance::~Instance() {
+  // What this thread looked up last keeps replicas alive; they must not outlive what they use.
+  partition::ReplicaTable().Find(PartitionId(0));
+}
 
 Status Instance::Open() {
   model::RecoveredOutcomes outcomes;
@@ -92,11 +95,12 @@ Status Instance::Open() {
 Status Instance::OpenMeta(const std::vector<model::RecoveredOutcome>& outcomes) {
   catalog_ = std::make_unique<model::Catalog>(*meta_, workers_, clock_, random_, options_.limits);
   Result<std::string> extra = store_->Extra(kMetaGroup);
-  if (!extra) {
-    return extra.error();
+  Result<std::string> cut = store_->Outcomes(kMetaGroup);
+  if (!extra || !cut) {
+    return extra ? cut.error() : extra.error();
   }
   ORRERY_RETURN_IF_ERROR(
-      catalog_->Load(store_->state(), store_->Record(kMetaGroup).time, outcomes, *extra));
+      catalog_->Load(store_->state(), store_->Record(kMetaGroup).time, outcomes, {*extra, *cut}));
   if (!clustered()) {
     return catalog_->view()->clustered() && !options_.begins_cluster
                ? Status(Code::kInvalidArgument,
@@ -376,14 +380,14 @@ Task<Result<std::string>> Instance::ForwardChange(std::string change) {
 
 Task<std::string> Instance::SnapshotExtra(GroupId group) {
   if (group == kMetaGroup) {
-    auto outcomes = [this]() -> Task<std::string> { co_return catalog_->EncodeOutcomes(); };
+    auto outcomes = [this]() -> Task<std::string> { co_return catalog_->Outcomes(); };
     co_return co_await runtime::OnWorker(workers_.at(0), outcomes);
   }
   auto replica = replicas_.Find(PartitionId(group.value()));
   if (replica == nullptr) {
     co_return "";
   }
-  auto encode = [replica]() -> Task<std::string> { co_return replica->EncodeOutcomes(); };
+  auto encode = [replica]() -> Task<std::string> { co_return replica->Outcomes(); };
   co_return co_await runtime::OnWorker(replica->worker(), encode);
 }
 

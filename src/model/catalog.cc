@@ -39,15 +39,18 @@ Catalog::Catalog(replication::ReplicaSet& meta, runtime::WorkerPool& workers, co
 }
 
 Status Catalog::Load(storage::Engine& state, WallTime last_time,
-                     const std::vector<RecoveredOutcome>& outcomes, std::string_view extra) {
+                     const std::vector<RecoveredOutcome>& outcomes,
+                     const std::vector<std::string>& earlier) {
   state_ = &state;
   auto view = LoadView(state);
   if (!view) {
     return view.error();
   }
   last_time_ = last_time;
-  if (!extra.empty() && !DecodeOutcomes(extra)) {
-    return Status(Code::kCorruption, "malformed outcomes of changes of the catalog");
+  for (const std::string& bytes : earlier) {
+    if (!bytes.empty() && !DecodeOutcomes(bytes)) {
+      return Status(Code::kCorruption, "malformed outcomes of changes of the catalog");
+    }
   }
   for (const RecoveredOutcome& outcome : outcomes) {
     Remember(outcome.id, outcome.lsn, outcome.result);
@@ -146,7 +149,7 @@ void Catalog::Remember(const storage::OperationId& id, Lsn lsn, std::string_view
   }
 }
 
-std::string Catalog::EncodeOutcomes() const {
+std::string Catalog::Outcomes() const {
   std::string bytes;
   Encoder encoder(bytes);
   encoder.U8(kOutcomesVersion);

@@ -75,9 +75,11 @@ class Catalog final : public replication::ApplyListener {
           Random& random, CatalogLimits limits);
 
   // Reads the records; `last_time` is that of the meta group's last entry, `outcomes` what its log
-  // remembers, `extra` what came with a snapshot. REQUIRES: before any other call.
+  // remembers, `earlier` what came with a snapshot and with its
+  // base. REQUIRES: before any other call.
   Status Load(storage::Engine& state, WallTime last_time,
-              const std::vector<RecoveredOutcome>& outcomes = {}, std::string_view extra = {});
+              const std::vector<RecoveredOutcome>& outcomes = {},
+              const std::vector<std::string>& earlier = {});
   // REQUIRES for these: before the workers start.
   void AddListener(CatalogListener* listener) { listeners_.push_back(listener); }
   void SetForward(Forward forward) { forward_ = std::move(forward); }
@@ -118,13 +120,10 @@ class Catalog final : public replication::ApplyListener {
   runtime::Task<Status> ChangeNode(change::ChangeNode change);
   runtime::Task<Status> SetPlacements(std::vector<PlacementChange> placements);
 
-  // What a snapshot of the meta group carries besides its records (ReplicaSet::extra). REQUIRES: on
-  // the worker.
-  std::string EncodeOutcomes() const;
-
   // replication::ApplyListener, on the worker.
   void OnApplied(Lsn lsn, const storage::WriteSetView& set) override;
   void OnReplaced() override;
+  std::string Outcomes() const override;
   void OnLeading(bool leads) override;
 
  private:

@@ -380,7 +380,7 @@ TEST(CatalogClusterTest, ASnapshotTakesThePlaceOfEverythingAndListenersHearWhatI
   ASSERT_TRUE(cluster.Execute(0, change::ChangeKeys{{{.key = "k", .only_over = {}}}}, id));
   ASSERT_TRUE(cluster.Create(0, "comes"));
   cluster.nodes[1]->notes.all.clear();
-  follower.Install(cluster.nodes[0]->set, cluster.nodes[0]->catalog.EncodeOutcomes());
+  follower.Install(cluster.nodes[0]->set, cluster.nodes[0]->catalog.Outcomes());
   // While the records are read more is applied.
   ASSERT_TRUE(cluster.Create(0, "later"));
   cluster.RunReady();

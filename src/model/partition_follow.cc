@@ -203,9 +203,18 @@ Task<bool> PartitionHost::Adopt(GroupId group, const Wanted& wanted) {
                  {{"group", group.ToString()}, {"why", heads.error().ToString()}});
     co_return false;
   }
-  auto read_extra = [this, group] { return store_.Extra(group); };
-  Result<std::string> extra = co_await runtime::OnBlocking(workers_, read_extra);
-  StartReplica(group, wanted, std::move(*heads), extra.value_or(""), fresh);
+  auto read = [this, group]() -> Result<std::vector<std::string>> {
+    ORRERY_TRY(std::string extra, store_.Extra(group));
+    ORRERY_TRY(std::string cut, store_.Outcomes(group));
+    return std::vector{std::move(extra), std::move(cut)};
+  };
+  Result<std::vector<std::string>> outcomes = co_await runtime::OnBlocking(workers_, read);
+  if (!outcomes) {
+    log::Warning("a replica cannot be made yet",
+                 {{"group", group.ToString()}, {"why", outcomes.error().ToString()}});
+    co_return false;
+  }
+  StartReplica(group, wanted, std::move(*heads), *outcomes, fresh);
   co_return true;
 }
 
@@ -238,8 +247,8 @@ Result<std::vector<storage::LogEntry>> PartitionHost::Prepare(GroupId group, con
 }
 
 void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
-                                 std::vector<storage::LogEntry> heads, const std::string& extra,
-                                 bool fresh) {
+                                 std::vector<storage::LogEntry> heads,
+                                 const std::vector<std::string>& outcomes, bool fresh) {
   log::Info("a replica begins", {{"group", group.ToString()},
                                  {"replica", wanted.placed.replica.ToString()},
                                  {"leaving", wanted.leaving ? "yes" : "no"}});
@@ -249,8 +258,7 @@ void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
   auto view = catalog_.view();
   auto container = view->FindContainer(wanted.container->id);
   auto replica = MakeReplica(container != nullptr ? container : wanted.container, *wanted.database,
-                             wanted.range, set);
-  replica->DecodeOutcomes(extra);
+                             wanted.range, set, outcomes);
   set->SetPlacement(ConfigurationOf(wanted.placement->members));
   replicas_.Add({replica});
   raft_->Insert(set);

@@ -53,15 +53,21 @@ std::shared_ptr<partition::Budget> PartitionHost::BudgetOf(const Container& cont
 
 std::shared_ptr<Replica> PartitionHost::MakeReplica(
     const std::shared_ptr<const Container>& container, const Database& database,
-    const partition::PartitionRange& range, std::shared_ptr<replication::ReplicaSet> set) {
+    const partition::PartitionRange& range, std::shared_ptr<replication::ReplicaSet> set,
+    const std::vector<std::string>& outcomes) {
   Share share = ShareOf(*container, database);
   GroupId group(range.id.value());
   auto replica = std::make_shared<Replica>(
       container->id, range, container, BudgetOf(*container, database, range, share), share.governed,
       workers_.at(range.id.value()), std::move(set), services_);
   replica->Remember({}, replica->applied(), "", store_.Record(group).time);
-  if (auto outcomes = outcomes_.extract(group); !outcomes.empty()) {
-    for (const RecoveredOutcome& outcome : outcomes.mapped()) {
+  for (const std::string& earlier : outcomes) {
+    if (!earlier.empty() && !replica->DecodeOutcomes(earlier)) {
+      log::Error("malformed outcomes of operations", {{"group", group.ToString()}});
+    }
+  }
+  if (auto recovered = outcomes_.extract(group); !recovered.empty()) {
+    for (const RecoveredOutcome& outcome : recovered.mapped()) {
       replica->Remember(outcome.id, outcome.lsn, outcome.result, outcome.time);
     }
   }

@@ -78,7 +78,8 @@ class PartitionHost final : public CatalogListener {
   std::shared_ptr<partition::Replica> MakeReplica(const std::shared_ptr<const Container>& container,
                                                   const Database& database,
                                                   const partition::PartitionRange& range,
-                                                  std::shared_ptr<replication::ReplicaSet> set);
+                                                  std::shared_ptr<replication::ReplicaSet> set,
+                                                  const std::vector<std::string>& outcomes = {});
   // partition_follow.cc
   struct Wanted {
     std::shared_ptr<const Placement> placement;
@@ -95,7 +96,7 @@ class PartitionHost final : public CatalogListener {
   runtime::Task<bool> Adopt(GroupId group, const Wanted& wanted);
   Result<std::vector<storage::LogEntry>> Prepare(GroupId group, const Wanted& wanted, bool* fresh);
   void StartReplica(GroupId group, const Wanted& wanted, std::vector<storage::LogEntry> heads,
-                    const std::string& extra, bool fresh);
+                    const std::vector<std::string>& outcomes, bool fresh);
   runtime::Task<> Destroy(GroupId group);
   runtime::Task<> WaitUntilUnused(std::vector<std::weak_ptr<partition::Replica>> leaving);
 

@@ -263,6 +263,7 @@ NodeHealth ClusterHealth::Of(NodeId node) const {
 std::vector<NodeLoad> LoadsOf(const CatalogView& view, const ClusterHealth& health,
                               const PlacementSettings& settings) {
   std::map<NodeId, size_t> replicas;
+  std::map<NodeId, size_t> first;  // in placements: these lead, as far as nothing else is known
   for (const auto& [group, placement] : view.placements) {
     if (group == kMetaGroup) {
       continue;
@@ -270,6 +271,7 @@ std::vector<NodeLoad> LoadsOf(const CatalogView& view, const ClusterHealth& heal
     for (const PlacedReplica& replica : placement->members) {
       ++replicas[replica.node];
     }
+    ++first[placement->members.front().node];
   }
   std::vector<NodeLoad> loads;
   for (const auto& [id, node] : view.nodes) {
@@ -283,7 +285,7 @@ std::vector<NodeLoad> LoadsOf(const CatalogView& view, const ClusterHealth& heal
                      .alive = known.alive,
                      .gone = !known.alive && known.silent > settings.replace_after,
                      .replicas = replicas[id],
-                     .leaders = known.leaders,
+                     .leaders = known.leaders > 0 ? known.leaders : first[id],
                      .free_bytes = known.free_bytes});
   }
   return loads;
@@ -333,8 +335,20 @@ std::vector<NodeId> PlaceNewSet(std::vector<NodeLoad>& nodes, size_t pinned) {
   size_t count = std::max(ReplicaCount(alive, 0, pinned),
                           std::min(kSafe, ReplicaCount(CountUsable(nodes), 0, pinned)));
   std::vector<NodeId> placed = PlaceNew(nodes, count);
+  NodeLoad* leader = nullptr;
   for (NodeLoad& node : nodes) {
-    node.replicas += std::ranges::find(placed, node.id) != placed.end() ? 1 : 0;
+    if (std::ranges::find(placed, node.id) == placed.end()) {
+      continue;
+    }
+    ++node.replicas;
+    auto rank = [](const NodeLoad& one) { return std::pair(!one.alive, one.leaders); };
+    if (leader == nullptr || rank(node) < rank(*leader)) {
+      leader = &node;
+    }
+  }
+  if (leader != nullptr) {
+    ++leader->leaders;
+    std::iter_swap(placed.begin(), std::ranges::find(placed, leader->id));
   }
   return placed;
 }

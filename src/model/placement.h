@@ -76,7 +76,8 @@ size_t MetaVoters(size_t usable_nodes, size_t had = 0);
 std::vector<NodeId> PlaceNew(const std::vector<NodeLoad>& nodes, size_t count,
                              const std::vector<NodeId>& beside = {});
 // The nodes of a new set, whose replicas are counted in `nodes` from now on; empty if none can take
-// one. While few nodes are alive a set of three may have founders that join when they are back.
+// one. The first of them will lead: one that leads the fewest. While few nodes are alive a set of
+// three may have founders that join when they are back.
 std::vector<NodeId> PlaceNewSet(std::vector<NodeLoad>& nodes, size_t pinned);
 
 // What should change now: most urgent first. Planned again when it is done, it gives nothing.

@@ -145,6 +145,7 @@ TEST(PlacementTest, ManyNewSetsSpreadEvenly) {
   }
   for (const NodeLoad& node : nodes) {
     EXPECT_NEAR(static_cast<double>(node.replicas), 400, 2);
+    EXPECT_NEAR(static_cast<double>(node.leaders), 100, 2);
   }
 }
 

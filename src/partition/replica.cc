@@ -252,7 +252,7 @@ void Replica::OnApplied(Lsn lsn, const storage::WriteSetView& set) {
 
 void Replica::OnReplaced() { DecodeOutcomes(set_->extra()); }
 
-std::string Replica::EncodeOutcomes() const {
+std::string Replica::Outcomes() const {
   std::string bytes;
   Encoder encoder(bytes);
   encoder.U8(kOutcomesVersion);

@@ -84,14 +84,13 @@ class Replica final : public replication::ApplyListener {
   runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, const Turn& turn);
   // Brings back what Recall knew before a restart.
   void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time);
-  // The outcomes in the form in which a snapshot carries them.
-  std::string EncodeOutcomes() const;
   // False if they are malformed.
   bool DecodeOutcomes(std::string_view bytes);
 
   // replication::ApplyListener
   void OnApplied(Lsn lsn, const storage::WriteSetView& set) override;
   void OnReplaced() override;
+  std::string Outcomes() const override;
 
   // Reply with what every reply of this partition carries.
   Reply MakeReply(Status status, RequestUnits charge) const;

@@ -304,7 +304,7 @@ void RaftReplicaSet::HoldLog(Duration how_long) {
 }
 
 // Cuts the log below what the state has on disk, less a trail for followers that are a little
-// behind and for the ids of operations.
+// behind. What operations of it came to is kept beside the new base.
 void RaftReplicaSet::OnFlushed() {
   if (stopped_ || installing_ || cutting_ || core_ == nullptr ||
       host_.clock().Now() < hold_log_until_) {
@@ -335,6 +335,9 @@ void RaftReplicaSet::OnFlushed() {
   storage::AppendRequest request{.group = group_};
   request.base = storage::LogBase{meta.index, meta.term, meta.configuration.Encode(),
                                   meta.configuration_index};
+  if (listener_ != nullptr) {
+    request.outcomes = listener_->Outcomes();
+  }
   cutting_ = true;
   auto done = [weak = weak_from_this(), meta](const Status& status) {
     if (auto self = weak.lock()) {

@@ -163,6 +163,50 @@ TEST_F(RaftReplicaSetTest, ASetGrowsFromOneToThreeAndMoves) {
   WriteSomewhere("b", "2");
 }
 
+// Guard M4.
+TEST_F(RaftReplicaSetTest, AReplicaThatWasRemovedWhileItWasAwayHearsOfIt) {
+  Found({1, 2, 3, 4});
+  WriteSomewhere("a", "1");
+  Kill(4);
+  Configuration three = Voters({1, 2, 3});
+  Place(three);
+  ASSERT_TRUE(Eventually([&] { return Leader()->View().configuration == three; }));
+  Boot(4).Add(ReplicaId(104), {}, Voters({1, 2, 3, 4}));
+  EXPECT_TRUE(Eventually([&] { return nodes_[4]->set->gone(); }));
+  for (uint32_t id : {1, 2, 3}) {
+    EXPECT_FALSE(nodes_[id]->set->gone());
+  }
+}
+
+// Guard M2.
+TEST_F(RaftReplicaSetTest, TheLogIsNotCutWhileSomebodyFetchesASnapshot) {
+  Found({1});
+  WriteSomewhere("a", "1");
+  TestNode* node = Leader();
+  auto base = [&]() -> runtime::Task<Lsn> { co_return node->set->SnapshotMetaNow().index; };
+  auto hold = [&](Duration how_long) {
+    auto run = [&]() -> runtime::Task<bool> {
+      node->set->HoldLog(how_long);
+      co_return true;
+    };
+    node->Run(run());
+  };
+  hold(std::chrono::hours(1));
+  Lsn before = node->Run(base());
+  for (int i = 0; i < 300; ++i) {
+    WriteSomewhere("key" + std::to_string(i), std::string(1000, 'x'));
+  }
+  ASSERT_TRUE(node->store.CutLog().ok());
+  EXPECT_EQ(node->Run(base()), before);
+  EXPECT_EQ(*node->store.Outcomes(kTestGroup), "");
+  hold(Duration::zero());
+  EXPECT_TRUE(Eventually([&] {
+    EXPECT_TRUE(node->Write("more", std::string(70'000, 'x')));
+    return node->Run(base()) > before;
+  }));
+  EXPECT_EQ(*node->store.Outcomes(kTestGroup), "outcomes") << "they are not forgotten with the log";
+}
+
 TEST_F(RaftReplicaSetTest, AQuietGroupWakesWhenItIsUsedAndWhenItsLeaderDies) {
   Found({1, 2, 3, 4});
   WriteSomewhere("a", "1");

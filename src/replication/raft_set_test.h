@@ -137,6 +137,7 @@ class TestNode final : public ApplyListener {
     results.push_back(std::string(view.result));
   }
   void OnReplaced() override { ++replaced; }
+  std::string Outcomes() const override { return "outcomes"; }
 
   template <typename T>
   T Run(runtime::Task<T> task) {

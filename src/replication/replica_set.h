@@ -22,6 +22,8 @@ class ApplyListener {
   virtual void OnApplied(Lsn lsn, const storage::WriteSetView& set) = 0;
   // A snapshot took the place of everything; ReplicaSet::extra() is what came with it.
   virtual void OnReplaced() {}
+  // What it remembers of operations, in the form in which snapshots and cut logs carry it.
+  virtual std::string Outcomes() const { return {}; }
   // May evaluate operations from now on, or no longer.
   virtual void OnLeading(bool leads) {}
 };

@@ -139,10 +139,11 @@ SnapshotTransfer::SnapshotTransfer(storage::Store& store, runtime::WorkerPool& w
 
 SnapshotTransfer::~SnapshotTransfer() {
   std::lock_guard lock(mutex_);
+  std::error_code ignored;
   for (const auto& [id, outgoing] : outgoing_) {
-    std::error_code ignored;
     std::filesystem::remove_all(outgoing.folder, ignored);
   }
+  std::filesystem::remove(folder_, ignored);  // if nothing is left in it
 }
 
 // Receiver ----------------------------------------------------------------------------------------

@@ -131,6 +131,11 @@ Result<NodeIdentity> Node::FindIdentity() {
   if (known) {
     return *known;
   }
+  if (!settings_.cluster_join.empty() && HasStores(settings_.data)) {
+    return Error(Code::kInvalidArgument,
+                 "the data folder " + settings_.data +
+                     " has data, but is of no member of a cluster: a node joins with an empty one");
+  }
   ORRERY_TRY(NodeIdentity made, settings_.cluster_join.empty() ? BeginCluster() : JoinCluster());
   // Durable before this node takes part in anything.
   if (Status status = WriteIdentity(settings_.data, made); !status.ok()) {
@@ -151,6 +156,11 @@ Result<NodeIdentity> Node::BeginCluster() {
     if (placement != nullptr && placement->Find(node) != nullptr) {
       return NodeIdentity{view->cluster, node, placement->Find(node)->replica, {}};
     }
+  }
+  if (view->clustered()) {
+    return Error(Code::kInvalidArgument,
+                 "the data folder " + settings_.data +
+                     " is a copy of a member of a cluster, without the file that says which one");
   }
   alone->Start();
   model::CatalogChange add{.what = model::change::AddNode{.address = Advertised(),

@@ -187,6 +187,11 @@ Result<storage::OperationId> JoinId(const std::string& folder, Random& random) {
   return id;
 }
 
+bool HasStores(const std::string& folder) {
+  std::error_code error;
+  return fs::exists(folder + "/log", error) || fs::exists(folder + "/state", error);
+}
+
 void ForgetJoinId(const std::string& folder) {
   std::error_code ignored;
   fs::remove(folder + "/joining", ignored);

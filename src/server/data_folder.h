@@ -41,6 +41,7 @@ Status WriteIdentity(const std::string& folder, const cluster::NodeIdentity& ide
 // Under which a node asks to join, the same over restarts: one that dies before it has written its
 // identity becomes the same node again.
 Result<storage::OperationId> JoinId(const std::string& folder, Random& random);
+bool HasStores(const std::string& folder);
 void ForgetJoinId(const std::string& folder);
 // Nothing: it has none.
 Result<std::optional<cluster::NodeIdentity>> ReadIdentity(const std::string& folder);

@@ -127,12 +127,23 @@ void Witness::OnAcknowledged(const ClientOp& op, const OpResult& result) {
               Place(result.group, result.lsn) + ", but nobody has applied it");
 }
 
-void Witness::OnStrongRead(const std::map<GroupId, Lsn>& seen, const ClientOp& op,
-                           const OpResult& result) {
+void Witness::OnStrongAnswer(const std::map<GroupId, Lsn>& seen, const ClientOp& op,
+                             const OpResult& result) {
   auto token = seen.find(result.group);
-  if (token != seen.end() && result.lsn < token->second) {
-    world_.Fail("a Strong read of " + op.key + " by one who has seen " + token->second.ToString() +
-                " was answered at " + Place(result.group, result.lsn));
+  if (token == seen.end() || result.lsn >= token->second) {
+    return;
+  }
+  // A refusal is about one item: what happened to others meanwhile does not matter.
+  bool stale = op.kind == OpKind::kRead;
+  const auto& items = groups_[result.group].items;
+  if (auto key = items.find(op.key); key != items.end()) {
+    for (const auto& [index, value] : key->second) {
+      stale = stale || (index > result.lsn && index <= token->second);
+    }
+  }
+  if (stale) {
+    world_.Fail("a Strong read or refusal of " + op.key + " by one who has seen " +
+                token->second.ToString() + " was answered at " + Place(result.group, result.lsn));
   }
 }
 

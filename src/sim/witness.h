@@ -61,8 +61,9 @@ class Witness {
   // From clients ----------------------------------------------------------------------------------
   void OnAcknowledged(const ClientOp& op, const OpResult& result);
   void OnSessionRead(const ClientOp& op, const OpResult& result);
-  // `seen` is what the client has seen before.
-  void OnStrongRead(const std::map<GroupId, Lsn>& seen, const ClientOp& op, const OpResult& result);
+  // A read, or a refusal: as binding. `seen` is what the client has seen before.
+  void OnStrongAnswer(const std::map<GroupId, Lsn>& seen, const ClientOp& op,
+                      const OpResult& result);
 
   // The newest index of a group that anybody has applied.
   Lsn Last(GroupId group) const;

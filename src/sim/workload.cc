@@ -185,8 +185,8 @@ void Workload::Take(Client& client, const OpResult& result) {
     Call& call = client.item->history[client.call];
     call.end = order_++;
     call.code = result.code;
-    if (reads) {
-      witness_.OnStrongRead(client.session, op, result);
+    if (reads || !ok) {
+      witness_.OnStrongAnswer(client.session, op, result);
     }
     if (reads && ok) {
       call.read = ValueOf(result.value);

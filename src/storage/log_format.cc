@@ -60,7 +60,7 @@ Result<LogKey> ParseLogKey(std::string_view key) {
     parsed.about = static_cast<About>(decoder.U8());
   }
   if (!decoder.done() ||
-      (parsed.about && (*parsed.about < About::kIdentity || *parsed.about > About::kEnded))) {
+      (parsed.about && (*parsed.about < About::kIdentity || *parsed.about > About::kOutcomes))) {
     return Malformed("key " + ToHex(key) + " of the log");
   }
   return parsed;

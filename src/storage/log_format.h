@@ -33,8 +33,16 @@ class EntryKey {
 inline EntryKey FirstEntryKey(GroupId group) { return EntryKey(group, Lsn(1)); }
 inline EntryKey GroupEnd(GroupId group) { return EntryKey(GroupId(group.value() + 1), Lsn(0)); }
 
-// kEnded: the last replica that ended here after it had taken part.
-enum class About : uint8_t { kIdentity = 1, kHardState = 2, kBase = 3, kMark = 4, kEnded = 5 };
+// kEnded: the last replica that ended here after it had taken part. kOutcomes: of operations whose
+// entries were cut, as the owner wrote them.
+enum class About : uint8_t {
+  kIdentity = 1,
+  kHardState = 2,
+  kBase = 3,
+  kMark = 4,
+  kEnded = 5,
+  kOutcomes = 6
+};
 std::string AboutKey(GroupId group, About kind);
 
 // A key of the log store, taken apart.

@@ -91,6 +91,7 @@ struct AppendRequest {
   std::vector<LogEntry> entries;     // may be empty
   // A new base: entries at and below its index go. Not above Flushed().
   std::optional<LogBase> base;
+  std::string outcomes;  // with a base: what of those entries must be remembered; see Outcomes()
 };
 
 // The log of a replicated group, as far as it is durable.
@@ -225,6 +226,8 @@ class Store {
                                       const Snapshot* at = nullptr);
   // What came with the snapshot that this replica was installed from; empty if it was from none.
   Result<std::string> Extra(GroupId group);
+  // What came with the newest base of its log; empty if nothing did. Blocking.
+  Result<std::string> Outcomes(GroupId group);
   // A hash of all that can be read in the spans, of the group's totals and of `extra`: equal on
   // replicas that applied the same. Blocking.
   Result<SpanHash> HashSpans(GroupId group, const std::vector<Span>& spans, std::string_view extra,

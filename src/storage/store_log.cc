@@ -9,7 +9,7 @@
 namespace orrery::storage {
 
 size_t Store::PendingAppend::bytes() const {
-  size_t bytes = 64;
+  size_t bytes = 64 + request.outcomes.size();
   for (const LogEntry& entry : request.entries) {
     bytes += entry.bytes() + 64;
   }
@@ -189,6 +189,9 @@ Status Store::WriteLog(const std::vector<Pending>& commits,
     if (request.base) {
       batch.Put(kLogSpace, AboutKey(group, About::kBase),
                 EncodeBase({*request.base, pending.born}));
+      if (!request.outcomes.empty()) {
+        batch.Put(kLogSpace, AboutKey(group, About::kOutcomes), request.outcomes);
+      }
       batch.DeleteRange(kLogSpace, FirstEntryKey(group),
                         EntryKey(group, Lsn(request.base->index.value() + 1)));
     }

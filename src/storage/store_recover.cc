@@ -134,6 +134,7 @@ Status Store::LoadAbout(Iterator& log, Group& group) {
       }
       return ended ? Status::Ok() : ended.error();
     }
+    case About::kOutcomes: return Status::Ok();  // read when it is asked for
     case About::kMark: {
       auto mark = DecodeMark(log.value());
       if (mark) {

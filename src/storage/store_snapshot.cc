@@ -114,6 +114,15 @@ Result<std::string> Store::Extra(GroupId group) {
   return value;
 }
 
+Result<std::string> Store::Outcomes(GroupId group) {
+  std::string value;
+  Status status = log_->Get(kLogSpace, AboutKey(group, About::kOutcomes), &value);
+  if (!status.ok() && status.code() != Code::kNotFound) {
+    return Error(status);
+  }
+  return value;
+}
+
 Result<SnapshotFiles> Store::WriteSnapshot(GroupId group, const std::vector<Span>& spans,
                                            const std::string& folder, std::string_view extra,
                                            const Snapshot* at) {

@@ -117,6 +117,22 @@ test("after all nodes were killed a majority goes on, and a node without one wai
   }
 });
 
+test("a folder that has data but no identity does not join", async () => {
+  const cluster = await Cluster.start({ nodes: 1 });
+  try {
+    const data = folder();
+    const lone = await Server.start({ data });
+    await lone.stop();
+    const args = ["start", "--dev", "--data", data, "--port", "0", "--cluster-listen", "127.0.0.1:0"];
+    const { code, err } = await run([...args, "--join", cluster.first.address]);
+    assert.notEqual(code, 0);
+    assert.match(err, /has data, but is of no member/);
+    assert.equal((await cluster.first.status()).cluster.nodes.length, 1);
+  } finally {
+    await cluster.remove();
+  }
+});
+
 test("a node that ends before it could write down who it is joins as the same node", async () => {
   const cluster = await Cluster.start({ nodes: 1 });
   try {
