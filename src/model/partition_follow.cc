@@ -159,6 +159,10 @@ Task<> PartitionHost::FollowOnce() {
     };
     if (!here && (dropped || set->gone() || !promised() || Active(Mutant::kLeaveEarly))) {
       co_await Destroy(group);
+      if (found != wanted.end() && found->second.leaving) {
+        wanted.erase(found);  // another may come in its place
+      }
+      changed_ = true;
     }
   }
   for (GroupId group : store_.RaftGroups()) {
@@ -194,6 +198,11 @@ Task<bool> PartitionHost::Adopt(GroupId group, const Wanted& wanted) {
                {{"group", group.ToString()}, {"why", log->damage}});
     co_await replace_(group, wanted.placed.replica);
     co_return true;
+  }
+  if (!wanted.leaving && !store_.Log(group) && wanted.placed.replica <= store_.Ended(group)) {
+    // It was here and went, by a catalog that was older: its id is spent.
+    co_await replace_(group, wanted.placed.replica);
+    co_return false;
   }
   bool fresh = false;
   auto prepare = [&] { return Prepare(group, wanted, &fresh); };

@@ -425,6 +425,9 @@ runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const
   }
   auto install = [this, &got, &meta]() -> Status {
     auto log = store_.Log(group_);
+    if (!log || log->identity.id != self_) {
+      return Status(Code::kNotFound, "the replica was deleted meanwhile");
+    }
     std::vector<storage::Engine::IngestFile> files;
     for (const storage::SnapshotFile& file : got->files) {
       files.push_back({storage::Index(file.space), file.path});
@@ -433,9 +436,9 @@ runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const
                           meta.configuration_index};
     ORRERY_RETURN_IF_ERROR(
         store_.BeginInstall(group_, log->identity, got->id, storage::InstallPlan{base, files}));
-    ORRERY_RETURN_IF_ERROR(store_.ClearSpans(group_));
-    ORRERY_RETURN_IF_ERROR(store_.IngestSnapshot(group_, files));
-    ORRERY_RETURN_IF_ERROR(store_.FinishInstall(group_, base, {}));
+    ORRERY_RETURN_IF_ERROR(store_.ClearSpans(group_, self_));
+    ORRERY_RETURN_IF_ERROR(store_.IngestSnapshot(group_, self_, files));
+    ORRERY_RETURN_IF_ERROR(store_.FinishInstall(group_, self_, base, {}));
     Result<std::string> extra = store_.Extra(group_);
     if (extra) {
       extra_ = std::move(*extra);

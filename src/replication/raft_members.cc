@@ -32,18 +32,26 @@ void RaftReplicaSet::SetPlacement(Configuration desired) {
 std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configuration& now) const {
   Configuration next = now;
   const Member* in_the_way = nullptr;
+  // Another one on the node of a member that should come, if it can go first.
+  auto before_it = [&now](const Member& wanted) -> const Member* {
+    for (const Member& member : now.members) {
+      if (member.node == wanted.node && member.id != wanted.id &&
+          (member.role == Role::kStandby || now.voters() > kVotersMin)) {
+        return &member;
+      }
+    }
+    return nullptr;
+  };
   for (const Member& wanted : desired_->members) {
     if (now.Find(wanted.id) != nullptr) {
       continue;
     }
-    auto same_node = std::ranges::find(now.members, wanted.node, &Member::node);
-    bool blocked = same_node != now.members.end() &&
-                   (same_node->role == Role::kStandby || now.voters() > kVotersMin);
-    if (!blocked) {
+    const Member* other = before_it(wanted);
+    if (other == nullptr) {
       next.members.push_back({wanted.id, wanted.node, Role::kStandby});
       return next;
     }
-    in_the_way = &*same_node;
+    in_the_way = other;
   }
   bool all_vote = true;
   for (Member& member : next.members) {
@@ -55,6 +63,9 @@ std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configurati
     if (core_->Match(member.id) >= core_->commit() && host_.Alive(member.node)) {
       member.role = Role::kVoter;
       return next;
+    }
+    if (const Member* other = before_it(member)) {
+      in_the_way = other;  // it came while there were too few others
     }
   }
   auto without = [&now](ReplicaId id) {

@@ -84,6 +84,7 @@ SimOutcome Simulation::Run() {
            [this] { return workload_.last_calls_done(); });
   if (!world_.failed()) {
     workload_.Check();
+    witness_.CheckNewer();
   }
   witness_.totals().crashes = nemesis_.crashes();
   return {world_.failure(), world_.hash(), witness_.totals()};

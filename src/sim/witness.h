@@ -65,6 +65,9 @@ class Witness {
   void OnStrongAnswer(const std::map<GroupId, Lsn>& seen, const ClientOp& op,
                       const OpResult& result);
 
+  // At the end: whatever was read was applied.
+  void CheckNewer();
+
   // The newest index of a group that anybody has applied.
   Lsn Last(GroupId group) const;
   Totals& totals() { return totals_; }
@@ -95,6 +98,12 @@ class Witness {
 
   World& world_;
   std::map<GroupId, Group> groups_;
+  struct Read {
+    GroupId group;
+    std::string key;
+    std::string value;
+  };
+  std::vector<Read> newer_;  // than anything that was told to be applied
   Totals totals_;
 };
 

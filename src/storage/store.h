@@ -197,20 +197,23 @@ class Store {
                const HardState& hard);
 
   // A snapshot takes the place of all that the group has, in these steps. After a crash between
-  // them, and after an error, the replica is `installing`: begin again, or discard it.
+  // them, and after an error, the replica is `installing`: begin again, or discard it. kNotFound:
+  // another replica of the group is here meanwhile.
   // 1. Sets the mark. Appends of the group that were called before are done first; then only hard
   //    states are taken, and nothing is applied. kAlreadyExists as in Found, or another id.
   //    With a plan, a start after a crash does the other steps, if the files are still there.
   Status BeginInstall(GroupId group, const ReplicaIdentity& identity, uint64_t snapshot_id,
                       std::optional<InstallPlan> plan = {});
   // 2. Deletes its keys and its record.
-  Status ClearSpans(GroupId group);
+  Status ClearSpans(GroupId group, ReplicaId replica);
   // 3. Takes the files in, at one point. They were made by WriteSnapshot; kCorruption if they are
   //    not of this group or have no record.
-  Status IngestSnapshot(GroupId group, const std::vector<Engine::IngestFile>& files);
+  Status IngestSnapshot(GroupId group, ReplicaId replica,
+                        const std::vector<Engine::IngestFile>& files);
   // 4. The log begins at `base`, and the mark goes. `hard` counts only if it is newer than what is
   //    there. kCorruption: the state is behind the base.
-  Status FinishInstall(GroupId group, const LogBase& base, const HardState& hard);
+  Status FinishInstall(GroupId group, ReplicaId replica, const LogBase& base,
+                       const HardState& hard);
 
   // Deletes a replica with all that it has, whatever its condition. What still waits of it gets
   // kUnavailable. Ok if there is none. One that had a base never returns under its id: from then on
@@ -349,7 +352,7 @@ class Store {
   Status CheckFiles(GroupId group, const std::vector<Span>& spans,
                     const std::vector<Engine::IngestFile>& files);
   Status DeleteState(GroupId group, const std::vector<Span>& spans);
-  Result<Group> Installing(GroupId group) const;
+  Result<Group> Installing(GroupId group, ReplicaId replica) const;
 
   const std::unique_ptr<Engine> log_;
   const std::unique_ptr<Engine> state_;

@@ -38,9 +38,11 @@ struct Install {
       auto plan = planned ? std::optional(InstallPlan{base, FilesOf(snapshot)}) : std::nullopt;
       return store.BeginInstall(kGroup, identity, 77, plan);
     };
-    return {begin, [](Store& store) { return store.ClearSpans(kGroup); },
-            [this](Store& store) { return store.IngestSnapshot(kGroup, FilesOf(snapshot)); },
-            [this](Store& store) { return store.FinishInstall(kGroup, base, hard); }};
+    return {begin, [this](Store& store) { return store.ClearSpans(kGroup, identity.id); },
+            [this](Store& store) {
+              return store.IngestSnapshot(kGroup, identity.id, FilesOf(snapshot));
+            },
+            [this](Store& store) { return store.FinishInstall(kGroup, identity.id, base, hard); }};
   }
   Status Run(Store& store) const {
     for (const auto& step : Steps()) {
@@ -310,6 +312,21 @@ TEST_P(StoreInstallTest, AKillAfterAnyStepOfAPlanIsMendedByTheNextStart) {
   }
 }
 
+TEST_P(StoreInstallTest, TheStepsOfAReplicaThatIsGoneTouchNoOther) {
+  Install install = MakeInstall(20);
+  auto store = Open(MakeMachine());
+  MakeFollower(*store);
+  ASSERT_TRUE((*store)->BeginInstall(kGroup, kTarget, 77).ok());
+  ASSERT_TRUE((*store)->Discard(kGroup).ok());
+  ASSERT_TRUE((*store)->Found(kGroup, IdentityOf(52, "k"), std::nullopt, {}).ok());
+  ASSERT_TRUE((*store)->BeginInstall(kGroup, IdentityOf(52, "k"), 78).ok());
+  for (const auto& step : install.Steps()) {
+    EXPECT_FALSE(step(**store).ok());
+  }
+  install.identity = IdentityOf(52, "k");
+  EXPECT_TRUE(install.Run(**store).ok());
+}
+
 // Killed after each step: what is there is as before, whole, or known to be neither.
 TEST_P(StoreInstallTest, AKillAfterAnyStepLeavesNothingHalf) {
   for (size_t steps = 0; steps <= 4; ++steps) {
@@ -455,19 +472,22 @@ TEST_P(StoreInstallTest, FilesOfAnotherGroupAreRefused) {
   auto other = (*store)->WriteSnapshot(kOther, IdentityOf(60, "o").spans, to, "");
   ASSERT_TRUE(other);
   ASSERT_TRUE((*store)->BeginInstall(kGroup, kTarget, 77).ok());
-  ASSERT_TRUE((*store)->ClearSpans(kGroup).ok());
-  EXPECT_EQ((*store)->IngestSnapshot(kGroup, FilesOf(*other)).code(), Code::kCorruption);
+  ASSERT_TRUE((*store)->ClearSpans(kGroup, kTarget.id).ok());
+  EXPECT_EQ((*store)->IngestSnapshot(kGroup, kTarget.id, FilesOf(*other)).code(),
+            Code::kCorruption);
   std::vector<Engine::IngestFile> files = FilesOf(install.snapshot);
-  EXPECT_EQ((*store)->IngestSnapshot(kGroup, {files[1]}).code(), Code::kCorruption)
+  EXPECT_EQ((*store)->IngestSnapshot(kGroup, kTarget.id, {files[1]}).code(), Code::kCorruption)
       << "without the record";
   std::vector<Engine::IngestFile> mixed{files[0], FilesOf(*other)[1]};
-  EXPECT_EQ((*store)->IngestSnapshot(kGroup, mixed).code(), Code::kCorruption);
+  EXPECT_EQ((*store)->IngestSnapshot(kGroup, kTarget.id, mixed).code(), Code::kCorruption);
   std::ofstream(to + "/damaged") << "no file of ours";
-  EXPECT_EQ((*store)->IngestSnapshot(kGroup, {{Index(Space::kItems), to + "/damaged"}}).code(),
+  EXPECT_EQ((*store)
+                ->IngestSnapshot(kGroup, kTarget.id, {{Index(Space::kItems), to + "/damaged"}})
+                .code(),
             Code::kCorruption);
   EXPECT_EQ(CountKeys(**store, "k"), 0u);
   ExpectOtherWhole(*store);
-  ASSERT_TRUE((*store)->IngestSnapshot(kGroup, files).ok());
+  ASSERT_TRUE((*store)->IngestSnapshot(kGroup, kTarget.id, files).ok());
 }
 
 // --- keys have one owner -------------------------------------------------------------------------

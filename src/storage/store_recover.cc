@@ -227,28 +227,34 @@ Status Store::SettleReplicated() {
 // Finishes the installs of snapshots that a crash cut short: the vote and the log are still here,
 // only the state is not. Where that cannot be done the replica stays as it is, broken.
 void Store::ResumeInstalls() {
-  std::vector<std::pair<GroupId, InstallPlan>> plans;
+  struct Unfinished {
+    GroupId group;
+    ReplicaId replica;
+    InstallPlan plan;
+  };
+  std::vector<Unfinished> plans;
   for (const auto& [id, group] : groups_) {
     if (group.mark && group.mark->plan && group.mark->kind == GroupMark::Kind::kInstalling) {
-      plans.emplace_back(id, *group.mark->plan);
+      plans.push_back({id, group.identity.id, *group.mark->plan});
     }
   }
-  for (const auto& [id, plan] : plans) {
-    auto resume = [&, group = id]() -> Status {
-      if (Record(group).applied < plan.base.index) {
+  for (const Unfinished& one : plans) {
+    const InstallPlan& plan = one.plan;
+    auto resume = [&]() -> Status {
+      if (Record(one.group).applied < plan.base.index) {
         for (const Engine::IngestFile& file : plan.files) {
           if (!std::filesystem::exists(file.path)) {
             return Status(Code::kNotFound, file.path + " is gone");
           }
         }
-        ORRERY_RETURN_IF_ERROR(ClearSpans(group));
-        ORRERY_RETURN_IF_ERROR(IngestSnapshot(group, plan.files));
+        ORRERY_RETURN_IF_ERROR(ClearSpans(one.group, one.replica));
+        ORRERY_RETURN_IF_ERROR(IngestSnapshot(one.group, one.replica, plan.files));
       }
-      return FinishInstall(group, plan.base, {});
+      return FinishInstall(one.group, one.replica, plan.base, {});
     };
     Status status = resume();
     log::Warning("the installation of a snapshot was cut short",
-                 {{"group", id.ToString()},
+                 {{"group", one.group.ToString()},
                   {"and", status.ok() ? "is finished now" : "the replica is broken"},
                   {"why", status.message()}});
   }

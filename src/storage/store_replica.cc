@@ -192,10 +192,10 @@ Status Store::BeginInstall(GroupId group, const ReplicaIdentity& identity, uint6
 }
 
 // The group, if it is between BeginInstall and FinishInstall.
-Result<Store::Group> Store::Installing(GroupId group) const {
+Result<Store::Group> Store::Installing(GroupId group, ReplicaId replica) const {
   std::lock_guard lock(mutex_);
   auto found = groups_.find(group);
-  if (found == groups_.end()) {
+  if (found == groups_.end() || found->second.identity.id != replica) {
     return Error(NoReplica(group));
   }
   if (!found->second.mark || found->second.mark->kind != GroupMark::Kind::kInstalling) {
@@ -204,9 +204,9 @@ Result<Store::Group> Store::Installing(GroupId group) const {
   return found->second;
 }
 
-Status Store::ClearSpans(GroupId group) {
+Status Store::ClearSpans(GroupId group, ReplicaId replica) {
   std::lock_guard one(cut_mutex_);
-  auto known = Installing(group);
+  auto known = Installing(group, replica);
   if (!known) {
     return known.error();
   }
@@ -238,9 +238,10 @@ Status Store::CheckFiles(GroupId group, const std::vector<Span>& spans,
                          "the snapshot of group " + group.ToString() + " has no record of it");
 }
 
-Status Store::IngestSnapshot(GroupId group, const std::vector<Engine::IngestFile>& files) {
+Status Store::IngestSnapshot(GroupId group, ReplicaId replica,
+                             const std::vector<Engine::IngestFile>& files) {
   std::lock_guard one(cut_mutex_);
-  auto known = Installing(group);
+  auto known = Installing(group, replica);
   if (!known) {
     return known.error();
   }
@@ -255,9 +256,10 @@ Status Store::IngestSnapshot(GroupId group, const std::vector<Engine::IngestFile
   return Status::Ok();
 }
 
-Status Store::FinishInstall(GroupId group, const LogBase& base, const HardState& hard) {
+Status Store::FinishInstall(GroupId group, ReplicaId replica, const LogBase& base,
+                            const HardState& hard) {
   std::lock_guard one(cut_mutex_);
-  auto installing = Installing(group);
+  auto installing = Installing(group, replica);
   if (!installing) {
     return installing.error();
   }
