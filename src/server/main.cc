@@ -10,6 +10,7 @@
 #include "server/commands.h"
 #include "server/node.h"
 #include "server/settings.h"
+#include "server/simulate.h"
 
 namespace orrery::server {
 namespace {
@@ -232,6 +233,36 @@ void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
   });
 }
 
+void AddSimulate(CLI::App& app, SimulateOptions& options, int& code) {
+  CLI::App* simulate = app.add_subcommand(
+      "simulate", "Show what a partition key does to the partitions and nodes of a cluster");
+  simulate
+      ->add_option("--keys", options.keys,
+                   "How data and requests are spread over the values of the partition key: "
+                   "uniform, zipf, hot-tenant, time or growing")
+      ->capture_default_str();
+  simulate->add_option("--values", options.key_count, "How many values it has")
+      ->capture_default_str();
+  simulate->add_option("--size", options.size, "All data at the end: 500GB, 10TB, 30PB")
+      ->capture_default_str();
+  simulate->add_option("--demand", options.demand, "RU/s of requests")->capture_default_str();
+  simulate->add_option("--throughput", options.throughput, "RU/s of the container")
+      ->capture_default_str();
+  simulate->add_option("--nodes", options.nodes, "At the begin")->capture_default_str();
+  simulate->add_option("--zones", options.zones, "Node n is in zone n mod zones")
+      ->capture_default_str();
+  simulate->add_option("--node-size", options.node_size,
+                       "What a node can hold; else half as much again as it will need");
+  simulate->add_option("--days", options.days, "How long")->capture_default_str();
+  simulate->add_option("--event", options.events,
+                       "DAY:lose=N, DAY:add=N (nodes) or DAY:throughput=N; may be repeated");
+  simulate->add_option("--seed", options.seed, "For other places of the values")
+      ->capture_default_str();
+  simulate->add_option("--svg", options.svg, "A file for a picture of it");
+  simulate->add_flag("--json", options.json, "Every day, as JSON");
+  simulate->callback([&options, &code] { code = RunSimulate(options); });
+}
+
 int Main(int argc, char** argv) {
   CLI::App app(
       "Orrery: a multi-model database that behaves as the Azure Cosmos DB documents describe.");
@@ -241,6 +272,8 @@ int Main(int argc, char** argv) {
   AddStart(app, start_options, code);
   CommandOptions options;
   AddCommands(app, options, code);
+  SimulateOptions simulate_options;
+  AddSimulate(app, simulate_options, code);
   CLI11_PARSE(app, argc, argv);
   return code;
 }

@@ -160,3 +160,20 @@ test("the development mode listens on this machine only", async () => {
   assert.notEqual(code, 0);
   assert.match(err, /loopback/);
 });
+
+test("simulate tells a good key from a bad one", async () => {
+  const good = JSON.parse((await run(["simulate", "--keys", "uniform", "--json"])).out);
+  assert.equal(good.days.length, 100);
+  assert.match(good.verdicts.join(" "), /a good key/);
+  assert.equal(good.days.at(-1).throttled, 0);
+  const bad = JSON.parse((await run(["simulate", "--keys", "time", "--size", "1TB", "--json"])).out);
+  assert.match(bad.verdicts.join(" "), /too few partitions/);
+  const table = await run(["simulate", "--keys", "zipf", "--event", "5:lose=2", "--days", "10"]);
+  assert.equal(table.code, 0);
+  assert.match(table.out, /^ +day +data +nodes/);
+  for (const args of [["--keys", "nonsense"], ["--size", "5 apples"], ["--nodes", "2"], ["--event", "x"]]) {
+    const { code, err } = await run(["simulate", ...args]);
+    assert.equal(code, 2, err);
+    assert.match(err, /^orrery simulate: /);
+  }
+});
