@@ -216,6 +216,10 @@ Task<Status> Instance::Drain(NodeId node) {
   co_return co_await catalog_->ChangeNode({.node = node, .state = model::NodeState::kDraining});
 }
 
+Task<Status> Instance::Undrain(NodeId node) {
+  co_return co_await catalog_->ChangeNode({.node = node, .state = model::NodeState::kActive});
+}
+
 Task<Status> Instance::Remove(NodeId node) {
   if (Status can = model::CanRemove(*catalog_->view(), node); !can.ok()) {
     co_return can;

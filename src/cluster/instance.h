@@ -120,6 +120,7 @@ class Instance final : public model::CatalogListener {
 
   // Operators. kForbidden: sets would fall below what they need.
   runtime::Task<Status> Drain(NodeId node);
+  runtime::Task<Status> Undrain(NodeId node);
   runtime::Task<Status> Remove(NodeId node);
   // Of all nodes that can be reached, each as far as it answers soon.
   runtime::Task<std::vector<NodeReport>> Inspect();

@@ -135,15 +135,16 @@ Task<Status> Node::ChangeNode(std::string_view what) {
   uint32_t number = 0;
   auto [end, error] = std::from_chars(what.data(), what.data() + what.size(), number);
   if (error != std::errc() || end != what.data() + slash ||
-      (action != "drain" && action != "remove")) {
+      (action != "drain" && action != "undrain" && action != "remove")) {
     co_return Status(Code::kNotFound, "there is no such admin endpoint");
   }
   NodeId node(number);
-  Status status =
-      action == "drain" ? co_await instance_->Drain(node) : co_await instance_->Remove(node);
+  Status status = action == "drain"     ? co_await instance_->Drain(node)
+                  : action == "undrain" ? co_await instance_->Undrain(node)
+                                        : co_await instance_->Remove(node);
   if (status.ok()) {
-    log::Info(action == "drain" ? "node is being drained" : "node removed",
-              {{"node", node.ToString()}});
+    log::Info("the state of a node was changed",
+              {{"node", node.ToString()}, {"action", std::string(action)}});
   }
   co_return status;
 }

@@ -137,6 +137,15 @@ int RunNodeDrain(const CommandOptions& options) {
   return 0;
 }
 
+int RunNodeUndrain(const CommandOptions& options) {
+  std::string path = "_orrery/nodes/" + std::to_string(options.node);
+  if (auto done = Ask(options, "POST", path + "/undrain", ""); !done) {
+    return Fail(done.error());
+  }
+  std::printf("node %u takes replicas again\n", options.node);
+  return 0;
+}
+
 int RunNodeRemove(const CommandOptions& options) {
   std::string path = "_orrery/nodes/" + std::to_string(options.node);
   if (auto done = Ask(options, "POST", path + "/remove", ""); !done) {

@@ -20,6 +20,7 @@ int RunStatus(const CommandOptions& options);
 int RunKeys(const CommandOptions& options);
 int RunNodeList(const CommandOptions& options);
 int RunNodeDrain(const CommandOptions& options);
+int RunNodeUndrain(const CommandOptions& options);
 int RunNodeRemove(const CommandOptions& options);
 int RunBackup(const CommandOptions& options);
 int RunRestore(const CommandOptions& options);

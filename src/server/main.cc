@@ -206,11 +206,13 @@ void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
   list->add_flag("--json", options.json, "As JSON");
   CLI::App* drain =
       command(*node, "drain", "Have all replicas of a node move to others", RunNodeDrain);
+  CLI::App* undrain =
+      command(*node, "undrain", "Take a drain back: the node takes replicas again", RunNodeUndrain);
   CLI::App* remove = command(*node, "remove",
                              "Take a node out of the cluster, for good: one that "
                              "is drained, or that does not come back",
                              RunNodeRemove);
-  for (CLI::App* change : {drain, remove}) {
+  for (CLI::App* change : {drain, undrain, remove}) {
     change->add_option("id", options.node, "Its id, as `orrery node list` shows it")->required();
   }
   CLI::App* keys =

@@ -90,6 +90,7 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.placement.factor = settings_.cluster_replicas;
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);
   options.limits.placement = options.placement;
+  options.check_interval = std::chrono::seconds(settings_.cluster_check_interval_s);
   options.free_bytes = store_options.free_bytes;
   options.on_nodes = [this](const std::map<NodeId, std::string>& addresses, Lsn as_of) {
     FollowNodes(addresses, as_of);

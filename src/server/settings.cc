@@ -164,6 +164,8 @@ const Row kRows[] = {
      SetReplicas},
     {"cluster.replace_after_s", "300", "a node that is silent for longer is replaced",
      ORRERY_NUMBER(cluster_replace_after_s, 1, 1'000'000'000)},
+    {"cluster.check_interval_s", "3600", "between two comparisons of the replicas of a set",
+     ORRERY_NUMBER(cluster_check_interval_s, 1, 1'000'000'000)},
     {"cluster.election_timeout_ms", "1000", "a leader that is silent for longer is deposed",
      ORRERY_NUMBER(cluster_election_timeout_ms, 50, 60'000)},
     {"cluster.heartbeat_ms", "200", "between nodes; at most a third of the election time-out",

@@ -58,6 +58,7 @@ struct Settings {
   std::string cluster_zone;
   uint64_t cluster_replicas = 0;
   uint64_t cluster_replace_after_s = 300;
+  uint64_t cluster_check_interval_s = 3600;
   uint64_t cluster_election_timeout_ms = 1000;
   uint64_t cluster_heartbeat_ms = 200;
   bool cluster_lease_reads = false;

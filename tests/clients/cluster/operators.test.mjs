@@ -146,6 +146,12 @@ test("a drained node gives all away and can be removed; then no other may go", a
   for (const what of ["drain", "remove"]) {
     assert.match(await refusedCommand("node", what, `${first.id}`), /there are 2 active nodes, and sets with 3 replicas/);
   }
+  assert.match(await command("node", "undrain", `${id}`), /takes replicas again/);
+  await cluster.settled(4);
+  assert.equal(nodeOf(await third.status(), leaving).state, "active");
+  assert.match(await command("node", "drain", `${id}`), /is being drained/);
+  await until("it has no replicas again", async () => nodeOf(await third.status(), leaving).replicas === 0, 20);
+
   assert.match(await command("node", "remove", `${id}`), /removed, for good/);
   await leaving.waitForEnd(10);
   assert.match(leaving.log(), /was removed from its cluster/);
