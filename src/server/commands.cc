@@ -3,6 +3,9 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <thread>
+
+#include <unistd.h>
 
 #include "base/bytes.h"
 #include "net/http_client.h"
@@ -75,10 +78,15 @@ Result<std::string> Ask(const CommandOptions& options, const std::string& method
 
 }  // namespace
 
-int RunStatus(const CommandOptions& options) {
+namespace {
+
+int ShowStatus(const CommandOptions& options) {
   auto answer = Ask(options, "GET", "_orrery/status", "");
   if (!answer) {
     return Fail(answer.error());
+  }
+  if (options.watch && isatty(STDOUT_FILENO)) {
+    std::printf("\x1b[H\x1b[2J");  // from the top of an empty screen
   }
   if (options.json) {
     std::printf("%s\n", answer->c_str());
@@ -90,6 +98,18 @@ int RunStatus(const CommandOptions& options) {
   }
   PrintStatus(status->root());
   return 0;
+}
+
+}  // namespace
+
+int RunStatus(const CommandOptions& options) {
+  int code = ShowStatus(options);
+  while (options.watch) {  // also while the server is away
+    std::fflush(stdout);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    code = ShowStatus(options);
+  }
+  return code;
 }
 
 int RunKeys(const CommandOptions& options) {

@@ -13,6 +13,7 @@ struct CommandOptions {
   std::string regenerate;  // a key's name
   uint32_t node = 0;       // a node's id
   bool json = false;
+  bool watch = false;  // again every second
 };
 
 // Each prints and gives the exit code.

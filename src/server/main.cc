@@ -200,6 +200,7 @@ void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
       command(app, "status",
               "Show the nodes of a cluster, databases, containers and their partitions", RunStatus);
   status->add_flag("--json", options.json, "As JSON");
+  status->add_flag("--watch", options.watch, "Again every second, until it is interrupted");
   CLI::App* node = app.add_subcommand("node", "The nodes of a cluster; ask any of them");
   node->require_subcommand(1);
   CLI::App* list = command(*node, "list", "Show the nodes", RunNodeList);

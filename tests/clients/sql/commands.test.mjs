@@ -31,6 +31,12 @@ test("status shows the containers and their partitions", async () => {
   }
 });
 
+test("status goes on until it is interrupted", async () => {
+  const { code, out } = await run(["status", "--watch", "--data", server.data], { seconds: 3 });
+  assert.equal(code, "SIGKILL");
+  assert.ok(out.split("healthy").length > 2, out);
+});
+
 test("status gives its numbers as JSON", async () => {
   const { code, out } = await run(["status", "--json", "--data", server.data]);
   assert.equal(code, 0);
