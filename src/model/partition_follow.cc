@@ -181,6 +181,31 @@ Task<> PartitionHost::FollowOnce() {
     }
   }
   FollowOwners(*view);
+  ReturnLeaders(*view);
+}
+
+// The first of a placement leads while it can, so that leaders are spread as sets are. One group at
+// a time: nobody should notice.
+void PartitionHost::ReturnLeaders(const CatalogView& view) {
+  Instant now = clock_.Now();
+  bool returned = false;
+  for (const auto& set : raft_->All()) {
+    auto placement = view.FindPlacement(set->group());
+    if (set->group() == GroupId(0) || placement == nullptr) {
+      continue;
+    }
+    NodeId first = placement->members.front().node;
+    if (first == self_ || !set->leads() || !raft_->Alive(first)) {
+      borrowed_since_.erase(set->group());
+      continue;
+    }
+    auto [since, fresh] = borrowed_since_.try_emplace(set->group(), now);
+    if (!fresh && !returned && now - since->second >= options_.return_after) {
+      returned = true;
+      since->second = now;  // if it does not succeed, again after as long
+      set->worker().Post([set] { set->ReturnLeadership(); });
+    }
+  }
 }
 
 // Makes a replica that should be here. False: not now.

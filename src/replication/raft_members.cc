@@ -16,7 +16,7 @@ constexpr size_t kVotersMin = 3;  // of a set that had so many
 }  // namespace
 
 void RaftReplicaSet::SetPlacement(Configuration desired) {
-  if (desired_ == desired) {
+  if (desired_ && desired_->members == desired.members) {  // in this order
     return;
   }
   desired_ = std::move(desired);
@@ -139,10 +139,27 @@ void RaftReplicaSet::TransferAway() {
       best_match = match;
     }
   }
-  if (best == ReplicaId()) {
-    return;
+  if (best != ReplicaId()) {
+    TransferTo(best);
   }
-  transfer_to_ = best;
+}
+
+bool RaftReplicaSet::ReturnLeadership() {
+  if (!leads() || transfer_to_ != ReplicaId() || !desired_ || desired_->members.empty() ||
+      !core_->configuration().SameMembers(*desired_) || core_->changing()) {
+    return false;
+  }
+  const Member& first = desired_->members.front();
+  if (first.id == self_ || first.role != Role::kVoter || !host_.Alive(first.node) ||
+      core_->Match(first.id) != core_->last()) {
+    return false;
+  }
+  TransferTo(first.id);
+  return true;
+}
+
+void RaftReplicaSet::TransferTo(ReplicaId replica) {
+  transfer_to_ = replica;
   transfer_until_ = host_.clock().Now() + options_.election_timeout;
   Wake();
   StepTransfer();

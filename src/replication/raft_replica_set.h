@@ -118,6 +118,9 @@ class RaftReplicaSet final : public ReplicaSet,
   void SetPlacement(Configuration desired);
   // Gives the leadership away, if it has it; to a member of the placement.
   void TransferAway();
+  // Gives it to the replica that the placement names first, if that one lacks nothing. False: there
+  // is nothing to give, or not now.
+  bool ReturnLeadership();
   // Has all replicas hash their state at one index and compares; a replica that differs from a
   // majority is told to RaftHostOptions::on_difference. Nothing if this one does not lead.
   void Check();
@@ -196,6 +199,7 @@ class RaftReplicaSet final : public ReplicaSet,
   // Members
   void Reconcile();
   std::optional<Configuration> NextConfiguration(const Configuration& now) const;
+  void TransferTo(ReplicaId replica);
   void StepTransfer();
   void SendHint();
   void Ask();

@@ -263,6 +263,27 @@ TEST_F(RaftReplicaSetTest, LeadershipIsGivenAway) {
   WriteSomewhere("b", "2");
 }
 
+TEST_F(RaftReplicaSetTest, TheFirstOfThePlacementGetsTheLeadershipBack) {
+  Found({1, 2, 3, 4});
+  WriteSomewhere("a", "1");
+  uint32_t now = Leader()->id.value();
+  uint32_t wanted = now == 4 ? 1 : now + 1;
+  Configuration placement;
+  for (uint32_t i = 0; i < 4; ++i) {
+    placement.members.push_back(At((wanted - 1 + i) % 4 + 1));
+  }
+  Place(placement);
+  EXPECT_TRUE(Eventually([&] {
+    for (auto& [id, node] : nodes_) {
+      node->pool.at(0).Post([set = node->set] { set->ReturnLeadership(); });
+    }
+    return Leader()->id == NodeId(wanted);
+  }));
+  WriteSomewhere("b", "2");
+  auto none = [&]() -> runtime::Task<bool> { co_return nodes_[wanted]->set->ReturnLeadership(); };
+  EXPECT_FALSE(nodes_[wanted]->Run(none())) << "it has it";
+}
+
 TEST_F(RaftReplicaSetTest, AReplicaThatDiffersFromTheOthersIsFound) {
   std::mutex mutex;
   std::vector<ReplicaId> odd;

@@ -190,6 +190,7 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
     options.limits.partition_throughput = 200;  // two partitions for the 400 that nobody chose
     options.care_interval = std::chrono::milliseconds(300);
     options.check_interval = std::chrono::seconds(2);
+    options.host.return_after = std::chrono::milliseconds(800);
     options.raft.set.trail_entries = 4;
     options.raft.set.cut_entries = 4;
     options.raft.set.cache_bytes = 2000;
