@@ -172,7 +172,8 @@ async function requestsAt(member, container) {
 
 test("Session reads are answered by every node that has a replica, within one budget", async () => {
   const container = await makeContainer({ throughput: 400 });
-  await container.items.create({ id: "a", pk: "a" });
+  // Large, so that also a slow machine can spend the budget.
+  await container.items.create({ id: "a", pk: "a", pad: "x".repeat(100_000) });
   await cluster.settled(4);
   const before = await Promise.all(cluster.members.map((member) => requestsAt(member, container)));
   const { spent, windows } = await spendEverywhere(2.5, (client) => client.database("d").container(container.id).item("a", "a").read());
@@ -180,7 +181,7 @@ test("Session reads are answered by every node that has a replica, within one bu
   assert.ok(spent >= 400 * 1.5, `only ${spent} RU`);
   const after = await Promise.all(cluster.members.map((member) => requestsAt(member, container)));
   for (const [i, member] of cluster.members.entries()) {
-    assert.ok(after[i] - before[i] > 20, `node ${member.id} answered ${after[i] - before[i]}`);
+    assert.ok(after[i] - before[i] > 3, `node ${member.id} answered ${after[i] - before[i]}`);
   }
 });
 
