@@ -1,6 +1,7 @@
 // How the operations on items are sent between nodes. See docs/formats/operations.md.
 #include "model/items.h"
 #include "partition/budget.h"
+#include "partition/replica.h"
 
 namespace orrery::model {
 
@@ -203,8 +204,36 @@ Result<ReadFeed::Page> ReadFeed::Page::Decode(std::string_view bytes) {
   return page;
 }
 
+Result<std::unique_ptr<Operation>> ReadTotals::Decode(Decoder& decoder) {
+  if (!decoder.done()) {
+    return Error(Code::kInvalidArgument, "a malformed request for totals");
+  }
+  return std::make_unique<ReadTotals>();
+}
+
+runtime::Task<partition::Reply> ReadTotals::Run(partition::Replica& replica) {
+  partition::Reply reply = replica.MakeReply(Status::Ok(), {});
+  storage::Totals totals = replica.totals();
+  Encoder encoder(reply.body);
+  encoder.U64(static_cast<uint64_t>(totals.bytes));
+  encoder.U64(static_cast<uint64_t>(totals.items));
+  co_return reply;
+}
+
+Result<storage::Totals> ReadTotals::DecodeTotals(std::string_view body) {
+  Decoder decoder(body);
+  storage::Totals totals;
+  totals.bytes = static_cast<int64_t>(decoder.U64());
+  totals.items = static_cast<int64_t>(decoder.U64());
+  if (!decoder.done()) {
+    return Error(Code::kInternal, "the totals of a partition are malformed");
+  }
+  return totals;
+}
+
 void RegisterItemOperations(partition::OperationRegistry& registry) {
   registry.Register(partition::OperationKind::kBorrowUnits, partition::BorrowUnits::Decode);
+  registry.Register(partition::OperationKind::kReadTotals, ReadTotals::Decode);
   registry.Register(partition::OperationKind::kReadItem, ReadItem::Decode);
   registry.Register(partition::OperationKind::kWriteItems, WriteItems::Decode);
   registry.Register(partition::OperationKind::kReadFeed, ReadFeed::Decode);

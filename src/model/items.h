@@ -157,6 +157,20 @@ class DeleteItems final : public partition::Operation {
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
 };
 
+// How much a partition holds, as its leader counts it. Costs nothing.
+class ReadTotals final : public partition::Operation {
+ public:
+  ReadTotals() { level = partition::ReadLevel::kBounded; }
+  partition::OperationKind kind() const override { return partition::OperationKind::kReadTotals; }
+  bool writes() const override { return false; }
+  bool runs_anywhere() const override { return true; }
+  void Encode(Encoder& encoder) const override {}
+  static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
+  partition::RequestUnits least_price() const override { return {}; }
+  runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
+  static Result<storage::Totals> DecodeTotals(std::string_view body);
+};
+
 void RegisterItemOperations(partition::OperationRegistry& registry);
 
 // Checks of an item that need no stored state: id, size, nesting, partition key of the right shape.

@@ -54,6 +54,7 @@ enum class OperationKind : uint8_t {
   kReadFeed = 3,
   kDeleteItems = 4,
   kBorrowUnits = 5,
+  kReadTotals = 6,
 };
 
 class Operation {

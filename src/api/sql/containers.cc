@@ -8,15 +8,7 @@ using runtime::Task;
 
 namespace {
 
-// What the container uses, as the service words it: sizes in KB.
-void AddUsage(Call& call, const model::Container& container) {
-  storage::Totals totals;
-  for (const auto& range : container.map->ranges()) {
-    if (auto replica = call.replicas().Find(range.id)) {
-      totals.bytes += replica->totals().bytes;
-      totals.items += replica->totals().items;
-    }
-  }
+void AddUsage(Call& call, const storage::Totals& totals) {
   std::string kilobytes = std::to_string((totals.bytes + 1023) / 1024);
   call.reply.Add(
       "x-ms-resource-quota",
@@ -27,11 +19,31 @@ void AddUsage(Call& call, const model::Container& container) {
   call.reply.Add("x-ms-documentdb-collection-index-transformation-progress", "100");
 }
 
-void Answer(Call& call, const model::Container& container, int status) {
+// What the container uses, as the service words it: sizes in KB. Who asks for it hears it from the
+// leaders, others from the replicas that are here.
+Task<> AddUsageOf(Call& call, const model::Container& container) {
+  storage::Totals totals;
+  bool asked = call.request.Get("x-ms-documentdb-populatequotainfo") == "true";
+  for (const auto& range : container.map->ranges()) {
+    storage::Totals some;
+    if (asked) {
+      model::ReadTotals read;
+      partition::Reply reply = co_await call.router().ExecuteAt(container.ring(), range, read);
+      some = model::ReadTotals::DecodeTotals(reply.body).value_or(some);
+    } else if (auto replica = call.replicas().Find(range.id)) {
+      some = replica->totals();
+    }
+    totals.bytes += some.bytes;
+    totals.items += some.items;
+  }
+  AddUsage(call, totals);
+}
+
+Task<> Answer(Call& call, const model::Container& container, int status) {
   AppendContainer(container, call.reply.body);
   call.reply.Add("etag", model::EtagText(container.etag, container.time));
   call.AddContainerHeaders(container);
-  AddUsage(call, container);
+  co_await AddUsageOf(call, container);
   call.Succeed(status);
 }
 
@@ -54,7 +66,7 @@ Task<> CreateContainer(Call& call) {
     call.Fail(made.error());
     co_return;
   }
-  Answer(call, **made, 201);
+  co_await Answer(call, **made, 201);
 }
 
 Task<> ListContainers(Call& call) {
@@ -77,7 +89,7 @@ Task<> ReadContainer(Call& call) {
     call.Fail(Status(Code::kNotModified));
     co_return;
   }
-  Answer(call, container, 200);
+  co_await Answer(call, container, 200);
 }
 
 Task<> ReplaceContainer(Call& call) {
@@ -92,7 +104,7 @@ Task<> ReplaceContainer(Call& call) {
     call.Fail(after.error());
     co_return;
   }
-  Answer(call, **after, 200);
+  co_await Answer(call, **after, 200);
 }
 
 Task<> DeleteContainer(Call& call) {
