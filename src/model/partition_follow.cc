@@ -181,29 +181,32 @@ Task<> PartitionHost::FollowOnce() {
     }
   }
   FollowOwners(*view);
-  ReturnLeaders(*view);
+  FollowLeaders(*view);
 }
 
-// The first of a placement leads while it can, so that leaders are spread as sets are. One group at
-// a time: nobody should notice.
-void PartitionHost::ReturnLeaders(const CatalogView& view) {
+// The first of a placement leads while it is well, so that leaders are spread as sets are: it asks
+// for it, one group at a time, because nobody should notice. A node whose disk is full gives away
+// what it leads: it would refuse all writes.
+void PartitionHost::FollowLeaders(const CatalogView& view) {
   Instant now = clock_.Now();
-  bool returned = false;
+  bool asked = false;
   for (const auto& set : raft_->All()) {
     auto placement = view.FindPlacement(set->group());
-    if (set->group() == GroupId(0) || placement == nullptr) {
-      continue;
-    }
-    NodeId first = placement->members.front().node;
-    if (first == self_ || !set->leads() || !raft_->Alive(first)) {
-      borrowed_since_.erase(set->group());
-      continue;
-    }
-    auto [since, fresh] = borrowed_since_.try_emplace(set->group(), now);
-    if (!fresh && !returned && now - since->second >= options_.return_after) {
-      returned = true;
-      since->second = now;  // if it does not succeed, again after as long
-      set->worker().Post([set] { set->ReturnLeadership(); });
+    bool gives = set->leads() && store_.disk_full();
+    bool wants = !set->leads() && store_.accepts(false) && set->group() != GroupId(0) &&
+                 placement != nullptr && placement->members.front().replica == set->replica();
+    auto known = misled_.find(set->group());
+    if (!gives && !wants) {
+      misled_.erase(set->group());
+    } else if (known == misled_.end() || known->second.here != gives) {
+      misled_[set->group()] = {gives, now};
+      if (gives) {
+        set->worker().Post([set] { set->TransferAway(); });
+      }
+    } else if (!asked && now - known->second.since >= options_.return_after) {
+      asked = true;
+      known->second.since = now;  // if it does not succeed, again after as long
+      set->worker().Post([set, gives] { gives ? set->TransferAway() : set->AskToLead(); });
     }
   }
 }

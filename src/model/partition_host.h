@@ -30,8 +30,8 @@ struct HostOptions {
   bool burst = false;
   bool strict = false;  // throttle also where nobody chose a throughput
   Duration sweep_interval = std::chrono::seconds(1);
-  // On a cluster: how long the node that a placement names first is well before it gets the
-  // leadership back.
+  // On a cluster: how long a node is well before it takes the leadership back where a placement
+  // names it first.
   Duration return_after = std::chrono::seconds(10);
 };
 
@@ -96,7 +96,7 @@ class PartitionHost final : public CatalogListener {
   runtime::Task<> Follow(runtime::Gate::Pass pass);
   runtime::Task<> FollowOnce();
   void FollowOwners(const CatalogView& view);
-  void ReturnLeaders(const CatalogView& view);
+  void FollowLeaders(const CatalogView& view);
   runtime::Task<bool> Adopt(GroupId group, const Wanted& wanted);
   Result<std::vector<storage::LogEntry>> Prepare(GroupId group, const Wanted& wanted, bool* fresh);
   void StartReplica(GroupId group, const Wanted& wanted, std::vector<storage::LogEntry> heads,
@@ -122,7 +122,11 @@ class PartitionHost final : public CatalogListener {
   std::atomic<bool> changed_ = true;  // the catalog, since the last look
   RecoveredOutcomes outcomes_;
   std::map<DatabaseId, std::shared_ptr<partition::Budget>> shared_budgets_;
-  std::map<GroupId, Instant> borrowed_since_;  // groups that are led here in place of another node
+  struct Misled {
+    bool here = false;  // and should not be, or elsewhere and should be here
+    Instant since;
+  };
+  std::map<GroupId, Misled> misled_;
   runtime::Gate gate_;
   std::atomic<bool> stopping_ = false;
 };

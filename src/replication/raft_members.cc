@@ -144,18 +144,19 @@ void RaftReplicaSet::TransferAway() {
   }
 }
 
-bool RaftReplicaSet::ReturnLeadership() {
-  if (!leads() || transfer_to_ != ReplicaId() || !desired_ || desired_->members.empty() ||
-      !core_->configuration().SameMembers(*desired_) || core_->changing()) {
-    return false;
+void RaftReplicaSet::AskToLead() {
+  if (!stopped_ && core_ != nullptr && core_->leader() != ReplicaId() && !core_->leads()) {
+    SendSmall(core_->leader(), leader_node(), FrameKind::kWant, "");
   }
-  const Member& first = desired_->members.front();
-  if (first.id == self_ || first.role != Role::kVoter || !host_.Alive(first.node) ||
-      core_->Match(first.id) != core_->last()) {
-    return false;
+}
+
+void RaftReplicaSet::OnWant(ReplicaId from) {
+  bool first = desired_ && !desired_->members.empty() && desired_->members.front().id == from &&
+               desired_->members.front().role == Role::kVoter;
+  if (first && leads() && transfer_to_ == ReplicaId() && !core_->changing() &&
+      core_->configuration().SameMembers(*desired_) && core_->Match(from) == core_->last()) {
+    TransferTo(from);
   }
-  TransferTo(first.id);
-  return true;
 }
 
 void RaftReplicaSet::TransferTo(ReplicaId replica) {

@@ -66,6 +66,7 @@ enum class FrameKind : uint8_t {
   kHash = 6,   // what my state was at an index
   kWrong = 7,  // your state is not what the others have: stop
   kAsk = 8,    // I hear nothing: am I still a member?
+  kWant = 9,   // the placement names me first, and I am well
 };
 
 // How it stands with a replica, for status and repair.
@@ -118,9 +119,9 @@ class RaftReplicaSet final : public ReplicaSet,
   void SetPlacement(Configuration desired);
   // Gives the leadership away, if it has it; to a member of the placement.
   void TransferAway();
-  // Gives it to the replica that the placement names first, if that one lacks nothing. False: there
-  // is nothing to give, or not now.
-  bool ReturnLeadership();
+  // Asks the leader for the leadership; it gives it to the replica that the placement names first,
+  // if that one lacks nothing.
+  void AskToLead();
   // Has all replicas hash their state at one index and compares; a replica that differs from a
   // majority is told to RaftHostOptions::on_difference. Nothing if this one does not lead.
   void Check();
@@ -199,6 +200,7 @@ class RaftReplicaSet final : public ReplicaSet,
   // Members
   void Reconcile();
   std::optional<Configuration> NextConfiguration(const Configuration& now) const;
+  void OnWant(ReplicaId from);
   void TransferTo(ReplicaId replica);
   void StepTransfer();
   void SendHint();

@@ -68,6 +68,7 @@ void RaftReplicaSet::Receive(NodeId from_node, ReplicaId from, FrameKind kind,
         Wake();  // the next heartbeat tells it all
       }
       return;
+    case FrameKind::kWant: return OnWant(from);
     case FrameKind::kWrong:
       if (core_->leader() == from && decoder.U64() == core_->term()) {
         gone_ = true;

@@ -181,3 +181,22 @@ test("a node that does not come back is removed, and a new one takes its place",
   assert.ok(!nodes.some((node) => node.id === id));
   assert.equal((await container.items.readAll().fetchAll()).resources.length, items);
 });
+
+test("a node whose disk is nearly full leads nothing, and writes go on", async () => {
+  const own = await Cluster.start({ nodes: 2 });
+  try {
+    const full = await own.add({ settings: { "storage.free_reserve_mb": 1_000_000_000 } });
+    const { database } = await new CosmosClient({ endpoint: own.first.endpoint, key: emulatorKey }).databases.create({ id: "d" });
+    for (const id of ["a", "b", "c", "e"]) {
+      const { container: made } = await database.containers.create({ id, partitionKey: "/id" });
+      await until("it takes a write", () => made.items.upsert({ id: "one" }).then(() => true, ({ code }) => {
+        assert.equal(code, 503);
+        return false;
+      }));
+    }
+    const { replicaSets } = await own.settled(3);
+    for (const { id, leader } of replicaSets) assert.notEqual(leader, full.id, `set ${id}`);
+  } finally {
+    await own.remove();
+  }
+});
