@@ -107,6 +107,10 @@ inline void IgnoreError(const Status&, const char* why) { (void)why; }
   if (::orrery::Status status_ = (expression); !status_.ok()) { \
     return ::std::unexpected(std::move(status_));               \
   }
+#define ORRERY_CO_RETURN_IF_ERROR(expression)                   \
+  if (::orrery::Status status_ = (expression); !status_.ok()) { \
+    co_return status_;                                          \
+  }
 #define ORRERY_CO_TRY_STATUS(expression)                        \
   if (::orrery::Status status_ = (expression); !status_.ok()) { \
     co_return ::std::unexpected(std::move(status_));            \

@@ -33,15 +33,28 @@ model::ClusterHealth Instance::Health() const {
 
 Task<> Instance::Care(runtime::Gate::Pass pass) {
   while (!stopping_) {
-    if (catalog_->leads() && catalog_->view()->clustered()) {
-      co_await CareOnce();
+    if (!clustered()) {
+      co_await CareAlone();
+    } else {
+      if (catalog_->leads() && catalog_->view()->clustered()) {
+        co_await CareOnce();
+      }
+      co_await AskWhetherRemoved();
+      CheckOne();
     }
-    co_await AskWhetherRemoved();
-    CheckOne();
     for (Duration waited{}; waited < options_.care_interval && !stopping_; waited += kStopPause) {
       co_await runtime::Sleep(kStopPause);
     }
   }
+}
+
+Task<> Instance::CareAlone() {
+  PartitionLoads loads;
+  for (const auto& replica : replicas_.All()) {
+    loads[replica->id()] = {.bytes = static_cast<double>(replica->totals().bytes),
+                            .used = replica->governor().UsedLastSecond(clock_.Now()).value()};
+  }
+  co_await balancer_->Once(loads);
 }
 
 Task<> Instance::CareOnce() {
@@ -49,6 +62,7 @@ Task<> Instance::CareOnce() {
   auto view = catalog_->view();
   model::ClusterHealth health = Health();
   std::map<GroupId, replication::Configuration> led;
+  PartitionLoads loads;
   for (const NodeReport& report : reports) {
     if (!report.reached) {
       continue;
@@ -59,6 +73,11 @@ Task<> Instance::CareOnce() {
       if (replica.raft.leads) {
         ++node.leaders;
         led[replica.group] = replica.raft.configuration;
+        if (replica.figures) {
+          loads[PartitionId(replica.group.value())] = {
+              .bytes = static_cast<double>(replica.figures->totals.bytes),
+              .used = replica.figures->used_last_second.value()};
+        }
       }
     }
   }
@@ -70,8 +89,11 @@ Task<> Instance::CareOnce() {
     }
   }
   std::vector<model::PlacementChange> plan = model::Plan(*view, health, options_.placement);
-  if (plan.empty() || !catalog_->leads()) {
+  if (!catalog_->leads()) {
     co_return;
+  }
+  if (plan.empty()) {
+    co_return co_await balancer_->Once(loads);
   }
   Status status = co_await catalog_->SetPlacements(std::move(plan));
   if (!status.ok()) {

@@ -87,6 +87,13 @@ Status Instance::Open() {
     };
     host_->SetCluster(self(), raft_.get(), replace, borrow);
   }
+  reshaper_ = std::make_unique<model::Reshaper>(*catalog_, *store_, workers_, clock_, replicas_,
+                                                options_.reshaper);
+  reshaper_->SetRouter(router_.get());
+  reshaper_->SetInherit([this](PartitionId heir, std::string outcomes) {
+    host_->Inherit(heir, std::move(outcomes));
+  });
+  balancer_ = std::make_unique<Balancer>(*catalog_, clock_, options_.balancer);
   catalog_->AddListener(host_.get());
   catalog_->AddListener(this);
   return host_->Load(std::move(outcomes));
@@ -182,9 +189,10 @@ void Instance::Start() {
       meta_raft_->Start(std::move(meta_heads_), false);
       OnPlaced(*catalog_->view(), {kMetaGroup});
     });
-    workers_.at(0).Spawn(Care(gate_.Enter()));
   }
+  workers_.at(0).Spawn(Care(gate_.Enter()));
   host_->Start();
+  reshaper_->Start();
 }
 
 void Instance::Stop() {
@@ -194,6 +202,9 @@ void Instance::Stop() {
   gate_.Close();
   if (catalog_ != nullptr) {
     catalog_->Stop();
+  }
+  if (reshaper_ != nullptr) {
+    reshaper_->Stop();
   }
   if (host_ != nullptr) {
     host_->Stop();

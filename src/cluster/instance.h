@@ -19,9 +19,11 @@
 
 #include "base/random.h"
 #include "base/time.h"
+#include "cluster/balancer.h"
 #include "model/catalog.h"
 #include "model/partition_host.h"
 #include "model/placement.h"
+#include "model/reshaper.h"
 #include "partition/router.h"
 #include "replication/local_replica_set.h"
 #include "replication/raft_host.h"
@@ -50,6 +52,8 @@ struct InstanceOptions {
   model::HostOptions host;
   replication::RaftHostOptions raft;
   model::PlacementSettings placement;
+  model::ReshaperOptions reshaper;
+  BalancerOptions balancer;
   Duration care_interval = std::chrono::seconds(1);
   Duration check_interval = std::chrono::hours(1);  // between two comparisons of a set's replicas
   std::function<uint64_t()> free_bytes;             // of the disk, for placement; null: plenty
@@ -166,6 +170,7 @@ class Instance final : public model::CatalogListener {
   // care.cc
   runtime::Task<> Care(runtime::Gate::Pass pass);
   runtime::Task<> CareOnce();
+  runtime::Task<> CareAlone();
   void CheckOne();
   runtime::Task<> AskWhetherRemoved();
   runtime::Task<NodeReport> InspectNode(NodeId node);
@@ -188,6 +193,8 @@ class Instance final : public model::CatalogListener {
   partition::ReplicaTable replicas_;
   std::unique_ptr<partition::Router> router_;
   std::unique_ptr<model::PartitionHost> host_;
+  std::unique_ptr<model::Reshaper> reshaper_;
+  std::unique_ptr<Balancer> balancer_;
   runtime::Gate gate_;
   std::atomic<bool> stopping_ = false;
   std::atomic<uint32_t> next_try_ = 0;

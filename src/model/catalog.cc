@@ -104,6 +104,14 @@ void Catalog::Publish(std::shared_ptr<const CatalogView> next, Lsn lsn) {
         listener->OnCreated(container, *database);
       }
     }
+    for (const auto& container : difference.changed) {
+      auto before = view()->FindContainer(container->id);
+      auto database = next->FindDatabase(container->database_name);
+      if (before != nullptr && database != nullptr &&
+          !std::ranges::equal(before->map->ranges(), container->map->ranges())) {
+        listener->OnReshaped(before, container, *database);
+      }
+    }
     if (!difference.placed.empty()) {
       listener->OnPlaced(*next, difference.placed);
     }
@@ -511,6 +519,26 @@ Task<Status> Catalog::ChangeNode(change::ChangeNode node) {
 Task<Status> Catalog::SetPlacements(std::vector<PlacementChange> placements) {
   change::SetPlacements set{std::move(placements)};
   co_return co_await ExecuteStatus(std::move(set));
+}
+
+Task<Status> Catalog::BeginReshape(ContainerId container, std::vector<PartitionId> parents,
+                                   types::Epk cut) {
+  change::BeginReshape begin{container, std::move(parents), std::move(cut)};
+  co_return co_await ExecuteStatus(std::move(begin));
+}
+
+Task<Status> Catalog::FinishReshape(change::FinishReshape change) {
+  co_return co_await ExecuteStatus(std::move(change));
+}
+
+Task<Status> Catalog::AbortReshape(ContainerId container, PartitionId name) {
+  change::AbortReshape abort{container, name};
+  co_return co_await ExecuteStatus(std::move(abort));
+}
+
+Task<Status> Catalog::PauseBalancer(bool paused) {
+  change::PauseBalancer pause{paused};
+  co_return co_await ExecuteStatus(std::move(pause));
 }
 
 }  // namespace orrery::model

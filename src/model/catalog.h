@@ -43,7 +43,11 @@ class CatalogListener {
   // Before the view that names it is published.
   virtual void OnCreated(const std::shared_ptr<const Container>& container,
                          const Database& database) {}
-  // The definition or the throughput changed. After the view is published.
+  // The partitions of it are others: before the view that has them is published.
+  virtual void OnReshaped(const std::shared_ptr<const Container>& before,
+                          const std::shared_ptr<const Container>& after, const Database& database) {
+  }
+  // The definition, the throughput or the partitions changed. After the view is published.
   virtual void OnChanged(const std::shared_ptr<const Container>& container,
                          const Database& database) {}
   virtual void OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) {}
@@ -111,7 +115,7 @@ class Catalog final : public replication::ApplyListener {
   Change<Container> ReplaceContainer(std::string link, types::Document definition,
                                      std::string if_match);
   runtime::Task<Status> DropContainer(std::string link, std::string if_match);
-  // kNotSupported if it needs more partitions than there are: splits come later.
+  // If it needs more partitions than there are, some split soon.
   runtime::Task<Status> ReplaceOffer(uint32_t number, ThroughputRequest throughput,
                                      std::string if_match);
   // Gives all keys as they are then.
@@ -119,6 +123,11 @@ class Catalog final : public replication::ApplyListener {
   runtime::Task<Status> Cleared(ContainerId container);
   runtime::Task<Status> ChangeNode(change::ChangeNode change);
   runtime::Task<Status> SetPlacements(std::vector<PlacementChange> placements);
+  runtime::Task<Status> BeginReshape(ContainerId container, std::vector<PartitionId> parents,
+                                     types::Epk cut = {});
+  runtime::Task<Status> FinishReshape(change::FinishReshape change);
+  runtime::Task<Status> AbortReshape(ContainerId container, PartitionId name);
+  runtime::Task<Status> PauseBalancer(bool paused);
 
   // replication::ApplyListener, on the worker.
   void OnApplied(Lsn lsn, const storage::WriteSetView& set) override;

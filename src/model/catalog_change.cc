@@ -213,6 +213,67 @@ void Take(Decoder& decoder, change::SetPlacements& what) {
   }
 }
 
+template <typename Id>
+void PutIds(Encoder& encoder, const std::vector<Id>& ids) {
+  encoder.Varint(ids.size());
+  for (Id id : ids) {
+    encoder.Varint(id.value());
+  }
+}
+template <typename Id, typename Rep>
+void TakeIds(Decoder& decoder, std::vector<Id>& ids) {
+  size_t count = TakeCount(decoder);
+  for (size_t i = 0; i < count && decoder.ok(); ++i) {
+    ids.emplace_back(static_cast<Rep>(decoder.Varint()));
+  }
+}
+
+void Put(Encoder& encoder, const change::BeginReshape& what) {
+  encoder.U32(what.container.value());
+  PutIds(encoder, what.parents);
+  encoder.Bytes(what.cut);
+}
+void Take(Decoder& decoder, change::BeginReshape& what) {
+  what.container = ContainerId(decoder.U32());
+  TakeIds<PartitionId, uint64_t>(decoder, what.parents);
+  Take(decoder, what.cut);
+}
+
+void Put(Encoder& encoder, const change::FinishReshape& what) {
+  encoder.U32(what.container.value());
+  encoder.Varint(what.name.value());
+  encoder.Bytes(what.cut);
+  EncodeParents(encoder, what.parents);
+  encoder.Varint(what.heirs.size());
+  for (const storage::ReplicaRecord& heir : what.heirs) {
+    EncodeBeginning(encoder, heir);
+  }
+  PutIds(encoder, what.nodes);
+}
+void Take(Decoder& decoder, change::FinishReshape& what) {
+  what.container = ContainerId(decoder.U32());
+  what.name = PartitionId(decoder.Varint());
+  Take(decoder, what.cut);
+  what.parents = DecodeParents(decoder);
+  size_t count = TakeCount(decoder);
+  for (size_t i = 0; i < count && decoder.ok(); ++i) {
+    what.heirs.push_back(DecodeBeginning(decoder));
+  }
+  TakeIds<NodeId, uint32_t>(decoder, what.nodes);
+}
+
+void Put(Encoder& encoder, const change::AbortReshape& what) {
+  encoder.U32(what.container.value());
+  encoder.Varint(what.name.value());
+}
+void Take(Decoder& decoder, change::AbortReshape& what) {
+  what.container = ContainerId(decoder.U32());
+  what.name = PartitionId(decoder.Varint());
+}
+
+void Put(Encoder& encoder, const change::PauseBalancer& what) { encoder.Bool(what.paused); }
+void Take(Decoder& decoder, change::PauseBalancer& what) { what.paused = decoder.Bool(); }
+
 // Makes the alternative with this number, from 1, and reads it.
 template <size_t... I>
 bool TakeWhat(Decoder& decoder, uint8_t kind, CatalogChange::What& what,

@@ -92,6 +92,30 @@ struct SetPlacements {
   std::vector<PlacementChange> placements;
 };
 
+// One partition into two, or two neighbours into one. They get their ids; the leaders do the rest.
+struct BeginReshape {
+  ContainerId container;
+  std::vector<PartitionId> parents;
+  types::Epk cut;
+};
+// The parents have ended: the heirs are in their place. Ok if that is so already.
+struct FinishReshape {
+  ContainerId container;
+  PartitionId name;
+  types::Epk cut;  // of a split
+  std::vector<Origin::Parent> parents;
+  std::vector<storage::ReplicaRecord> heirs;  // what each begins with
+  std::vector<NodeId> nodes;  // on a cluster: a majority of them holds all of every parent
+};
+// What was begun does not happen.
+struct AbortReshape {
+  ContainerId container;
+  PartitionId name;
+};
+struct PauseBalancer {
+  bool paused = true;
+};
+
 }  // namespace change
 
 enum class ChangeKind : uint8_t {
@@ -106,6 +130,10 @@ enum class ChangeKind : uint8_t {
   kAddNode = 9,
   kChangeNode = 10,
   kSetPlacements = 11,
+  kBeginReshape = 12,
+  kFinishReshape = 13,
+  kAbortReshape = 14,
+  kPauseBalancer = 15,
 };
 
 struct CatalogChange {
@@ -113,7 +141,8 @@ struct CatalogChange {
   using What = std::variant<change::CreateDatabase, change::DropDatabase, change::CreateContainer,
                             change::ReplaceContainer, change::DropContainer, change::ReplaceOffer,
                             change::ChangeKeys, change::Cleared, change::AddNode,
-                            change::ChangeNode, change::SetPlacements>;
+                            change::ChangeNode, change::SetPlacements, change::BeginReshape,
+                            change::FinishReshape, change::AbortReshape, change::PauseBalancer>;
 
   storage::OperationId id;  // the same for every try
   What what;

@@ -28,7 +28,16 @@ std::vector<CatalogChange> EveryKind() {
       change::ChangeNode{NodeId(2), "host:2", "", std::nullopt, 3, NodeState::kDraining},
       change::SetPlacements{
           {{GroupId(5), 4, {{ReplicaId(1), NodeId(2), true}, {ReplicaId(0), NodeId(3), false}}},
-           {GroupId(6), 1, {}}}}};
+           {GroupId(6), 1, {}}}},
+      change::BeginReshape{ContainerId(3), {PartitionId(4), PartitionId(5)}, "cut"},
+      change::FinishReshape{ContainerId(3),
+                            PartitionId(6),
+                            "cut",
+                            {{GroupId(4), Lsn(9), 2}, {GroupId(5), Lsn(7), 1}},
+                            {{.applied = Lsn(10), .totals = {5, 6}, .time = {7}, .frozen = ""}},
+                            {NodeId(1), NodeId(3)}},
+      change::AbortReshape{ContainerId(3), PartitionId(6)},
+      change::PauseBalancer{true}};
   std::vector<CatalogChange> changes;
   for (auto& what : all) {
     changes.push_back({.id = {.high = changes.size() + 1, .low = ~0ull}, .what = std::move(what)});

@@ -15,6 +15,7 @@ namespace {
 constexpr uint32_t kOffersMax = 1 << 24;  // their rids have three bytes
 constexpr size_t kNodeTextMax = 1024;     // an address, an endpoint, a zone
 constexpr GroupId kMetaGroup{0};
+constexpr uint32_t kReshapeFormat = 2;  // from here on nodes know splits and merges
 
 Status NotFound() { return Status(Code::kNotFound, "Resource Not Found."); }
 
@@ -95,6 +96,10 @@ class Evaluation {
   Status Do(const change::AddNode& what);
   Status Do(const change::ChangeNode& what);
   Status Do(const change::SetPlacements& what);
+  Status Do(const change::BeginReshape& what);
+  Status Do(const change::FinishReshape& what);
+  Status Do(const change::AbortReshape& what);
+  Status Do(const change::PauseBalancer& what);
 
   Evaluated done;
 
@@ -314,12 +319,6 @@ Status Evaluation::Do(const change::ReplaceOffer& what) {
     if (container->offer && container->offer->number == what.number) {
       ORRERY_RETURN_IF_ERROR(
           CheckEtag(what.if_match, container->offer->etag, container->offer->time));
-      uint64_t room = container->map->ranges().size() * in_.limits.partition_throughput;
-      if (made->spendable() > room) {
-        return Status(Code::kNotSupported,
-                      "Throughput above " + std::to_string(room) +
-                          " RU/s needs a partition split, which is not supported yet.");
-      }
       Container after = *container;
       after.offer = *made;
       Put(after);
@@ -495,6 +494,125 @@ Status Evaluation::Do(const change::SetPlacements& what) {
   }
   if (!what.placements.empty()) {
     PutCluster(view_.cluster);
+  }
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::BeginReshape& what) {
+  auto before = view_.FindContainer(what.container);
+  if (before == nullptr || what.parents.empty()) {
+    return NotFound();
+  }
+  if (view_.clustered() && view_.next.format < kReshapeFormat) {
+    return Status(Code::kUnavailable, "A node of the cluster cannot split partitions yet.");
+  }
+  size_t running = 0;
+  for (const auto& [id, container] : view_.containers_by_id) {
+    running += container->reshapes.size();
+  }
+  if (running >= in_.limits.reshapes_max) {
+    return Status(Code::kUnavailable, "Enough partitions are being split or merged already.");
+  }
+  const auto& ranges = before->map->ranges();
+  auto first = std::ranges::find(ranges, what.parents.front(), &partition::PartitionRange::id);
+  for (size_t i = 0; i < what.parents.size(); ++i) {
+    if (static_cast<size_t>(ranges.end() - first) <= i || first[i].id != what.parents[i]) {
+      return Status(Code::kNotFound, "There is no such partition, or they are not neighbours.");
+    }
+    for (const Reshape& other : before->reshapes) {
+      if (std::ranges::find(other.parents, what.parents[i]) != other.parents.end()) {
+        return Status(Code::kAlreadyExists, "The partition is being split or merged already.");
+      }
+    }
+  }
+  bool splits = what.parents.size() == 1;
+  const types::EpkRange& range = first->range;
+  if (what.parents.size() > 2 ||
+      (!what.cut.empty() && (!splits || what.cut <= range.min || !range.Contains(what.cut) ||
+                             what.cut >= types::EpkRange().max))) {
+    return Status(Code::kInvalidArgument, "The partition cannot be cut there.");
+  }
+  Container after = *before;
+  Reshape reshape{.parents = what.parents, .cut = what.cut};
+  for (size_t i = 0; i < (splits ? 2 : 1); ++i) {
+    reshape.heirs.emplace_back(done.next.partition++);
+  }
+  after.reshapes.push_back(std::move(reshape));
+  Put(after);
+  Put(CountersKey(), EncodeCounters(done.next));
+  done.outcome.id = after.id.value();
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::FinishReshape& what) {
+  auto before = view_.FindContainer(what.container);
+  if (before == nullptr) {
+    return NotFound();
+  }
+  auto reshape = std::ranges::find(before->reshapes, what.name, &Reshape::name);
+  if (reshape == before->reshapes.end()) {
+    return before->map->FindId(what.name) != nullptr ? Status::Ok() : NotFound();
+  }
+  std::vector<partition::PartitionRange> heirs;
+  types::EpkRange whole{before->map->FindId(reshape->parents.front())->range.min,
+                        before->map->FindId(reshape->parents.back())->range.max};
+  uint64_t generation = 0;
+  for (PartitionId parent : reshape->parents) {
+    generation = std::max(generation, before->map->FindId(parent)->generation);
+  }
+  for (PartitionId heir : reshape->heirs) {
+    heirs.push_back(
+        {.id = heir, .range = whole, .parents = reshape->parents, .generation = generation + 1});
+  }
+  if (reshape->splits()) {
+    heirs[0].range.max = heirs[1].range.min = what.cut;
+  }
+  if (what.heirs.size() != heirs.size() || what.parents.size() != reshape->parents.size() ||
+      (view_.clustered() && what.nodes.empty())) {
+    return Status(Code::kInvalidArgument, "That is not how the change was begun.");
+  }
+  auto map = before->map->Replaced(reshape->parents, std::move(heirs));
+  if (!map) {
+    return map.error();
+  }
+  Container after = *before;
+  after.map = std::make_shared<const partition::PartitionMap>(std::move(*map));
+  std::erase_if(after.reshapes, [&](const Reshape& one) { return one.name() == what.name; });
+  Put(after);
+  done.outcome.id = after.id.value();
+  if (!view_.clustered()) {
+    return Status::Ok();
+  }
+  for (PartitionId parent : reshape->parents) {
+    Delete(PlacementKey(GroupId(parent.value())));
+  }
+  for (size_t i = 0; i < what.heirs.size(); ++i) {
+    Placement placement{.origin = Origin{.parents = what.parents, .record = what.heirs[i]}};
+    for (NodeId node : what.nodes) {
+      placement.members.push_back(NewReplica(node));
+    }
+    placement.founders = placement.members;
+    Put(GroupId(reshape->heirs[i].value()), placement);
+  }
+  PutCluster(view_.cluster);
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::AbortReshape& what) {
+  auto before = view_.FindContainer(what.container);
+  if (before == nullptr) {
+    return NotFound();
+  }
+  Container after = *before;
+  if (std::erase_if(after.reshapes, [&](const Reshape& one) { return one.name() == what.name; })) {
+    Put(after);
+  }
+  return Status::Ok();
+}
+
+Status Evaluation::Do(const change::PauseBalancer& what) {
+  if (what.paused != view_.balancer_paused) {
+    Put(BalancerKey(), std::string(1, what.paused ? 1 : 0));
   }
   return Status::Ok();
 }

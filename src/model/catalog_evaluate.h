@@ -23,6 +23,7 @@ struct CatalogLimits {
   uint64_t autoscale_min = 1'000;
   uint64_t default_throughput = 400;
   size_t resources_max = 500;  // databases and containers together
+  size_t reshapes_max = 4;     // of partitions, at a time
   PlacementSettings placement;
 };
 

@@ -15,6 +15,7 @@ enum Kind : char {
   kCluster = 'g',
   kNode = 'm',
   kPlacement = 'p',
+  kBalancer = 'b',
 };
 constexpr uint8_t kClusterVersion = 2;
 
@@ -119,6 +120,7 @@ Status PutPlainRecord(CatalogView& view, char kind, Decoder id, Decoder decoder)
       view.dropped[ContainerId(id.U32())] = std::move(partitions);
       break;
     }
+    case kBalancer: view.balancer_paused = decoder.Bool(); break;
     case kCluster:
       if (decoder.U8() != kClusterVersion) {
         return Malformed();
@@ -181,6 +183,7 @@ std::string DroppedKey(ContainerId id) { return Key(kDropped, id.value()); }
 std::string CountersKey() { return Key(kCounters); }
 std::string KeysKey() { return Key(kKeys); }
 std::string ClusterKey() { return Key(kCluster); }
+std::string BalancerKey() { return Key(kBalancer); }
 std::string NodeKey(NodeId id) { return Key(kNode, id.value()); }
 std::string PlacementKey(GroupId id) {
   std::string key(1, kPlacement);
@@ -234,6 +237,9 @@ std::vector<PartitionId> PartitionsOf(const Container& container) {
   }
   for (const auto& range : container.map->retired()) {
     ids.push_back(range.id);
+  }
+  for (const Reshape& reshape : container.reshapes) {
+    ids.insert(ids.end(), reshape.heirs.begin(), reshape.heirs.end());
   }
   return ids;
 }

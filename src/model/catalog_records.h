@@ -23,6 +23,7 @@ std::string DroppedKey(ContainerId id);
 std::string CountersKey();
 std::string KeysKey();
 std::string ClusterKey();
+std::string BalancerKey();
 std::string NodeKey(NodeId id);
 std::string PlacementKey(GroupId id);
 

@@ -14,6 +14,7 @@ using types::Value;
 namespace {
 
 constexpr uint8_t kRecordVersion = 1;
+constexpr uint8_t kReshapedVersion = 2;  // with reshapes, or an origin
 constexpr size_t kNameMax = 255;
 constexpr size_t kUniqueKeysMax = 10;
 constexpr size_t kUniquePathsMax = 16;
@@ -377,10 +378,50 @@ Result<Database> DecodeDatabase(std::string_view bytes) {
   return database;
 }
 
+namespace {
+
+void EncodeReshapes(Encoder& encoder, const std::vector<Reshape>& reshapes) {
+  auto ids = [&encoder](const std::vector<PartitionId>& list) {
+    encoder.Varint(list.size());
+    for (PartitionId id : list) {
+      encoder.Varint(id.value());
+    }
+  };
+  encoder.Varint(reshapes.size());
+  for (const Reshape& reshape : reshapes) {
+    ids(reshape.parents);
+    ids(reshape.heirs);
+    encoder.Bytes(reshape.cut);
+  }
+}
+
+std::vector<Reshape> DecodeReshapes(Decoder& decoder) {
+  auto ids = [&decoder] {
+    std::vector<PartitionId> list;
+    for (uint64_t left = decoder.Varint(); left > 0 && decoder.ok(); --left) {
+      list.emplace_back(decoder.Varint());
+    }
+    if (list.empty()) {
+      decoder.Fail();
+    }
+    return list;
+  };
+  std::vector<Reshape> reshapes;
+  for (uint64_t left = decoder.Varint(); left > 0 && decoder.ok(); --left) {
+    Reshape& reshape = reshapes.emplace_back();
+    reshape.parents = ids();
+    reshape.heirs = ids();
+    reshape.cut = decoder.Bytes();
+  }
+  return reshapes;
+}
+
+}  // namespace
+
 std::string EncodeContainer(const Container& container) {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(kRecordVersion);
+  encoder.U8(container.reshapes.empty() ? kRecordVersion : kReshapedVersion);
   encoder.U32(container.id.value());
   encoder.U32(container.database.value());
   encoder.Bytes(container.database_name);
@@ -391,6 +432,9 @@ std::string EncodeContainer(const Container& container) {
   encoder.Bytes(container.definition.bson());
   EncodeOffer(encoder, container.offer);
   container.map->Encode(encoder);
+  if (!container.reshapes.empty()) {
+    EncodeReshapes(encoder, container.reshapes);
+  }
   return out;
 }
 
@@ -407,11 +451,17 @@ Result<Container> DecodeContainer(std::string_view bytes) {
   container.etag = decoder.U64();
   std::string bson(decoder.Bytes());
   container.offer = DecodeOffer(decoder);
-  if (!decoder.ok() || version != kRecordVersion) {
+  if (!decoder.ok() || (version != kRecordVersion && version != kReshapedVersion)) {
     return Error(Code::kCorruption, "container record is malformed or newer than this program");
   }
   ORRERY_TRY(partition::PartitionMap map, partition::PartitionMap::Decode(decoder));
   container.map = std::make_shared<const partition::PartitionMap>(std::move(map));
+  if (version == kReshapedVersion) {
+    container.reshapes = DecodeReshapes(decoder);
+    if (!decoder.ok()) {
+      return Error(Code::kCorruption, "container record is malformed");
+    }
+  }
   ORRERY_TRY(container.definition, types::Document::FromBson(std::move(bson)));
   container.rid = types::ContainerRid(container.database, container.id);
   ORRERY_TRY_STATUS(container.ReadDefinition());
@@ -478,13 +528,53 @@ std::vector<PlacedReplica> DecodeReplicas(Decoder& decoder) {
   return replicas;
 }
 
+void EncodeParents(Encoder& encoder, const std::vector<Origin::Parent>& parents) {
+  encoder.Varint(parents.size());
+  for (const Origin::Parent& parent : parents) {
+    encoder.Varint(parent.group.value());
+    encoder.Varint(parent.lsn.value());
+    encoder.Varint(parent.term);
+  }
+}
+
+std::vector<Origin::Parent> DecodeParents(Decoder& decoder) {
+  std::vector<Origin::Parent> parents;
+  for (uint64_t left = decoder.Varint(); left > 0 && decoder.ok(); --left) {
+    Origin::Parent& parent = parents.emplace_back();
+    parent.group = GroupId(decoder.Varint());
+    parent.lsn = Lsn(decoder.Varint());
+    parent.term = decoder.Varint();
+  }
+  return parents;
+}
+
+void EncodeBeginning(Encoder& encoder, const storage::ReplicaRecord& record) {
+  encoder.U64(record.applied.value());
+  encoder.U64(static_cast<uint64_t>(record.totals.bytes));
+  encoder.U64(static_cast<uint64_t>(record.totals.items));
+  encoder.U64(static_cast<uint64_t>(record.time.micros));
+}
+
+storage::ReplicaRecord DecodeBeginning(Decoder& decoder) {
+  storage::ReplicaRecord record;
+  record.applied = Lsn(decoder.U64());
+  record.totals.bytes = static_cast<int64_t>(decoder.U64());
+  record.totals.items = static_cast<int64_t>(decoder.U64());
+  record.time = {static_cast<int64_t>(decoder.U64())};
+  return record;
+}
+
 std::string EncodePlacement(const Placement& placement) {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(kRecordVersion);
+  encoder.U8(placement.origin ? kReshapedVersion : kRecordVersion);
   encoder.Varint(placement.epoch);
   EncodeReplicas(encoder, placement.members);
   EncodeReplicas(encoder, placement.founders);
+  if (placement.origin) {
+    EncodeParents(encoder, placement.origin->parents);
+    EncodeBeginning(encoder, placement.origin->record);
+  }
   return out;
 }
 
@@ -495,7 +585,12 @@ Result<Placement> DecodePlacement(std::string_view bytes) {
   placement.epoch = decoder.Varint();
   placement.members = DecodeReplicas(decoder);
   placement.founders = DecodeReplicas(decoder);
-  if (!decoder.done() || version != kRecordVersion) {
+  if (version == kReshapedVersion) {
+    Origin& origin = placement.origin.emplace();
+    origin.parents = DecodeParents(decoder);
+    origin.record = DecodeBeginning(decoder);
+  }
+  if (!decoder.done() || (version != kRecordVersion && version != kReshapedVersion)) {
     return Error(Code::kCorruption, "placement record is malformed or newer than this program");
   }
   return placement;

@@ -18,6 +18,7 @@
 #include "partition/operation.h"
 #include "partition/partition_map.h"
 #include "partition/router.h"
+#include "storage/store.h"
 #include "types/document.h"
 #include "types/partition_key.h"
 
@@ -51,6 +52,18 @@ struct Database {
   std::string self() const { return "dbs/" + rid + "/"; }
 };
 
+// Partitions that others are to take the place of: one is split into two, or two are merged. Until
+// that is done the parents serve.
+struct Reshape {
+  std::vector<PartitionId> parents;  // in the order of the ring
+  std::vector<PartitionId> heirs;    // their ids; the first one names the change
+  types::Epk cut;                    // of a split; empty: where it halves the data
+  bool operator==(const Reshape&) const = default;
+
+  PartitionId name() const { return heirs.front(); }
+  bool splits() const { return parents.size() == 1; }
+};
+
 struct Container final : partition::Schema {
   ContainerId id;
   DatabaseId database;
@@ -64,6 +77,7 @@ struct Container final : partition::Schema {
   types::Document definition;  // as it is shown, without system properties
   std::optional<Offer> offer;  // none: shares the database's
   std::shared_ptr<const partition::PartitionMap> map;
+  std::vector<Reshape> reshapes;
 
   // Read from the definition:
   types::PartitionKeyDefinition key;
@@ -108,6 +122,20 @@ struct PlacedReplica {
   bool operator==(const PlacedReplica&) const = default;
 };
 
+// Of a group that took the place of others: founders that hold these begin with what they have, the
+// rest get a snapshot.
+struct Origin {
+  struct Parent {
+    GroupId group;
+    Lsn lsn;            // nothing that counts comes behind it
+    uint64_t term = 0;  // of that entry: a log that has it is complete up to it
+    bool operator==(const Parent&) const = default;
+  };
+  std::vector<Parent> parents;
+  storage::ReplicaRecord record;  // what the group begins with
+  bool operator==(const Origin&) const = default;
+};
+
 // Where the replicas of a group should be. Its leader moves the configuration towards it.
 struct Placement {
   uint64_t epoch = 1;  // rises with each change
@@ -115,6 +143,7 @@ struct Placement {
   // Who began the group, all of them with the same base; never changes. A replica of the list that
   // never existed may still begin so; every other one begins empty and gets a snapshot.
   std::vector<PlacedReplica> founders;
+  std::optional<Origin> origin;
   bool operator==(const Placement&) const = default;
 
   const PlacedReplica* Find(NodeId node) const;  // among the members; null if it has none there
@@ -157,6 +186,7 @@ struct CatalogView {
   AccountKeys keys;
   CatalogCounters next;
   std::map<ContainerId, std::vector<PartitionId>> dropped;  // still to be cleared
+  bool balancer_paused = false;  // nothing is split, merged or moved unless somebody asks for it
 
   // Of a cluster; all empty on a lone node.
   uint64_t cluster = 0;                                       // random; made with the first node
@@ -199,5 +229,10 @@ Result<Placement> DecodePlacement(std::string_view bytes);
 // Replicas as they stand in a placement.
 void EncodeReplicas(Encoder& encoder, const std::vector<PlacedReplica>& replicas);
 std::vector<PlacedReplica> DecodeReplicas(Decoder& decoder);
+// Of an Origin.
+void EncodeParents(Encoder& encoder, const std::vector<Origin::Parent>& parents);
+std::vector<Origin::Parent> DecodeParents(Decoder& decoder);
+void EncodeBeginning(Encoder& encoder, const storage::ReplicaRecord& record);
+storage::ReplicaRecord DecodeBeginning(Decoder& decoder);
 
 }  // namespace orrery::model

@@ -17,6 +17,8 @@ namespace {
 
 constexpr Duration kFollowPause = std::chrono::milliseconds(20);
 constexpr int kFollowEvery = 25;  // pauses, when nothing was said to have changed
+// How long a parent whose heirs are there waits for the last entries of its log.
+constexpr Duration kBehindMax = std::chrono::seconds(1);
 
 storage::ReplicaIdentity IdentityOf(const PlacedReplica& placed, ContainerId container,
                                     const partition::PartitionRange& range) {
@@ -121,7 +123,34 @@ std::map<GroupId, PartitionHost::Wanted> PartitionHost::WantedHere(const Catalog
       }
     }
   }
+  for (const auto& [group, heir] : EndsHere(view)) {
+    // It runs until it has applied its last entry.
+    PartitionId id(group.value());
+    for (const auto& [_, container] : view.containers_by_id) {
+      if (const partition::PartitionRange* range = container->map->FindId(id)) {
+        wanted[group] = {heir,      {store_.Log(group)->identity.id, self_},
+                         container, view.FindDatabase(container->database_name),
+                         *range,    true};
+        break;
+      }
+    }
+  }
   return wanted;
+}
+
+PartitionHost::Ends PartitionHost::EndsHere(const CatalogView& view) const {
+  Ends ends;
+  for (const auto& [group, placement] : view.placements) {
+    if (!placement->origin) {
+      continue;
+    }
+    for (const Origin::Parent& parent : placement->origin->parents) {
+      if (auto log = store_.Log(parent.group); log && !log->broken()) {
+        ends[parent.group] = placement;
+      }
+    }
+  }
+  return ends;
 }
 
 Task<> PartitionHost::Follow(runtime::Gate::Pass pass) {
@@ -137,9 +166,10 @@ Task<> PartitionHost::Follow(runtime::Gate::Pass pass) {
 Task<> PartitionHost::FollowOnce() {
   auto view = catalog_.view();
   std::map<GroupId, Wanted> wanted = WantedHere(*view);
+  Ends ends = EndsHere(*view);
   for (const auto& set : raft_->All()) {
     GroupId group = set->group();
-    if (group == GroupId(0)) {
+    if (group == GroupId(0) || ends.contains(group)) {
       continue;
     }
     auto placement = view->FindPlacement(group);
@@ -176,12 +206,106 @@ Task<> PartitionHost::FollowOnce() {
     if (stopping_) {
       co_return;
     }
+    if (const auto& origin = one.placement->origin;
+        origin && !ends.contains(group) && std::ranges::any_of(origin->parents, [&](const auto& p) {
+          return ends.contains(p.group);
+        })) {
+      continue;  // its keys are still its parents'
+    }
     if (raft_->Find(group) == nullptr && !co_await Adopt(group, one)) {
       changed_ = true;  // again, soon
     }
   }
+  for (const auto& [group, heir] : ends) {
+    // Several heirs have the same parents: one call is for all of them.
+    if (!stopping_ && group == heir->origin->parents.front().group) {
+      co_await Succeed(*view, *heir->origin);
+    }
+  }
   FollowOwners(*view);
   FollowLeaders(*view);
+}
+
+// The heirs of these parents that begin here.
+Result<std::vector<storage::Heir>> PartitionHost::HeirsHere(const CatalogView& view,
+                                                            const Origin& origin,
+                                                            const std::string& outcomes) const {
+  std::vector<storage::Heir> heirs;
+  for (const auto& [id, container] : view.containers_by_id) {
+    for (const partition::PartitionRange& range : container->map->ranges()) {
+      GroupId group(range.id.value());
+      auto placement = view.FindPlacement(group);
+      if (placement == nullptr || !placement->origin ||
+          placement->origin->parents != origin.parents) {
+        continue;
+      }
+      auto founder = std::ranges::find(placement->founders, self_, &PlacedReplica::node);
+      if (founder == placement->founders.end()) {
+        continue;
+      }
+      heirs.push_back({.group = group,
+                       .identity = IdentityOf(*founder, id, range),
+                       .base = FoundingBase(*placement, placement->origin->record.applied),
+                       .hard = {.term = 1},
+                       .record = placement->origin->record,
+                       .outcomes = outcomes});
+    }
+  }
+  return heirs;
+}
+
+// The parents end here and their heirs begin, with what is there. Parents that are behind have
+// nothing that others need: the catalog knows that a majority has all of it.
+Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
+  bool whole = true;
+  std::string outcomes;
+  std::vector<GroupId> here;
+  for (const Origin::Parent& parent : origin.parents) {
+    auto set = raft_->Find(parent.group);
+    if (set == nullptr) {
+      auto log = store_.Log(parent.group);
+      if (log && !log->broken()) {
+        changed_ = true;  // it is not running yet
+        co_return;
+      }
+      whole = false;
+      continue;
+    }
+    here.push_back(parent.group);
+    auto finish = [&set, &parent] { return set->FinishAt(parent.lsn, parent.term); };
+    Status status = co_await runtime::OnWorker(set->worker(), finish);
+    if (status.code() == Code::kNotFound) {
+      Instant since = behind_.try_emplace(parent.group, clock_.Now()).first->second;
+      if (clock_.Now() - since < kBehindMax) {
+        changed_ = true;
+        co_return;
+      }
+      whole = false;
+    } else if (!status.ok()) {
+      changed_ = true;
+      co_return;
+    } else if (auto replica = replicas_.Find(PartitionId(parent.group.value()))) {
+      auto read = [&replica]() -> Task<std::string> { co_return replica->Outcomes(); };
+      std::string some = co_await runtime::OnWorker(set->worker(), read);
+      outcomes = Replica::JoinOutcomes(outcomes, some);
+    }
+  }
+  for (GroupId group : here) {
+    behind_.erase(group);
+    co_await (whole ? Detach(group) : Destroy(group));
+  }
+  changed_ = true;
+  if (!whole || stopping_) {
+    co_return;
+  }
+  auto reshape = [&]() -> Status {
+    auto heirs = HeirsHere(view, origin, outcomes);
+    return heirs ? store_.Reshape(here, *heirs) : heirs.error();
+  };
+  Status status = co_await runtime::OnBlocking(workers_, reshape);
+  if (!status.ok()) {
+    log::Warning("the heirs of a partition cannot begin yet", {{"why", status.ToString()}});
+  }
 }
 
 // The first of a placement leads while it is well, so that leaders are spread as sets are: it asks
@@ -259,6 +383,11 @@ Task<bool> PartitionHost::Adopt(GroupId group, const Wanted& wanted) {
 Result<std::vector<storage::LogEntry>> PartitionHost::Prepare(GroupId group, const Wanted& wanted,
                                                               bool* fresh) {
   auto log = store_.Log(group);
+  if (log && log->base && wanted.placement->origin && !wanted.leaving) {
+    // An heir of which nobody has written anything yet.
+    *fresh = log->last == log->base->index &&
+             wanted.placement->founders.front().replica == wanted.placed.replica;
+  }
   if (log && (log->identity.id != wanted.placed.replica || log->broken())) {
     Status status = store_.Discard(group);
     if (!status.ok()) {
@@ -269,7 +398,7 @@ Result<std::vector<storage::LogEntry>> PartitionHost::Prepare(GroupId group, con
   if (!log) {
     std::optional<storage::LogBase> base;
     storage::HardState hard;
-    if (wanted.placement->founds(wanted.placed.replica)) {
+    if (wanted.placement->founds(wanted.placed.replica) && !wanted.placement->origin) {
       base = FoundingBase(*wanted.placement, store_.Record(group).applied);
       hard.term = 1;
       *fresh = wanted.placement->founders.front().replica == wanted.placed.replica;
@@ -296,16 +425,17 @@ void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
   auto container = view->FindContainer(wanted.container->id);
   auto replica = MakeReplica(container != nullptr ? container : wanted.container, *wanted.database,
                              wanted.range, set, outcomes);
-  set->SetPlacement(ConfigurationOf(wanted.placement->members));
+  if (view->FindPlacement(group) != nullptr) {
+    set->SetPlacement(ConfigurationOf(wanted.placement->members));
+  }
   replicas_.Add({replica});
   raft_->Insert(set);
   worker.Post([set, heads = std::move(heads), fresh] { set->Start(heads, fresh); });
 }
 
-// First nobody can find it, then the last operation on it ends, then its keys and its log go.
-Task<> PartitionHost::Destroy(GroupId group) {
+// First nobody can find it, then the last operation on it ends.
+Task<> PartitionHost::Detach(GroupId group) {
   PartitionId partition(group.value());
-  log::Info("a replica that is not needed here any more is deleted", {{"group", group.ToString()}});
   if (auto set = raft_->Find(group)) {
     raft_->Remove(group);
     auto detach = [set]() -> Task<> {
@@ -318,6 +448,12 @@ Task<> PartitionHost::Destroy(GroupId group) {
   std::vector<std::weak_ptr<Replica>> leaving{replicas_.Find(partition)};
   replicas_.Remove({partition});
   co_await WaitUntilUnused(std::move(leaving));
+}
+
+// Then its keys and its log go.
+Task<> PartitionHost::Destroy(GroupId group) {
+  log::Info("a replica that is not needed here any more is deleted", {{"group", group.ToString()}});
+  co_await Detach(group);
   if (stopping_) {
     co_return;
   }

@@ -26,8 +26,9 @@ PartitionHost::Share PartitionHost::ShareOf(const Container& container,
   if (!container.offer) {
     return {.per_partition = database.offer->spendable(), .governed = true};
   }
-  return {.per_partition =
-              std::max<uint64_t>(1, container.offer->spendable() / container.map->ranges().size()),
+  // Throughput that needs more partitions is given when they are there.
+  uint64_t each = container.offer->spendable() / container.map->ranges().size();
+  return {.per_partition = std::clamp<uint64_t>(each, 1, catalog_.limits().partition_throughput),
           .governed = container.offer->chosen || options_.strict};
 }
 
@@ -74,13 +75,29 @@ std::shared_ptr<Replica> PartitionHost::MakeReplica(
   return replica;
 }
 
+void PartitionHost::Inherit(PartitionId heir, std::string outcomes) {
+  std::lock_guard lock(inherited_mutex_);
+  inherited_[heir] = std::move(outcomes);
+}
+
+// Those that are not there yet.
 std::vector<std::shared_ptr<Replica>> PartitionHost::MakeReplicas(
     const std::shared_ptr<const Container>& container, const Database& database) {
   std::vector<std::shared_ptr<Replica>> made;
   for (const partition::PartitionRange& range : container->map->ranges()) {
+    if (replicas_.Find(range.id) != nullptr) {
+      continue;
+    }
+    std::vector<std::string> outcomes;
+    {
+      std::lock_guard lock(inherited_mutex_);
+      if (auto inherited = inherited_.extract(range.id)) {
+        outcomes.push_back(std::move(inherited.mapped()));
+      }
+    }
     auto set = std::make_shared<replication::LocalReplicaSet>(GroupId(range.id.value()), store_,
                                                               workers_.at(range.id.value()));
-    made.push_back(MakeReplica(container, database, range, std::move(set)));
+    made.push_back(MakeReplica(container, database, range, std::move(set), outcomes));
   }
   return made;
 }
@@ -92,7 +109,13 @@ Status PartitionHost::Load(RecoveredOutcomes outcomes) {
   }
   auto view = catalog_.view();
   std::vector<std::shared_ptr<Replica>> all;
+  std::vector<GroupId> ended;  // whose heirs are there
   for (const auto& [id, container] : view->containers_by_id) {
+    for (const partition::PartitionRange& range : container->map->retired()) {
+      if (GroupId group(range.id.value()); store_.Record(group) != storage::ReplicaRecord()) {
+        ended.push_back(group);
+      }
+    }
     auto database = view->FindDatabase(container->database_name);
     if (database == nullptr) {
       return Status(Code::kCorruption, "container " + container->link + " is in no database");
@@ -103,7 +126,7 @@ Status PartitionHost::Load(RecoveredOutcomes outcomes) {
   }
   replicas_.Add(all);
   outcomes_.clear();
-  return Status::Ok();
+  return ended.empty() ? Status::Ok() : store_.Forget(ended);
 }
 
 void PartitionHost::Start() {
@@ -129,6 +152,45 @@ void PartitionHost::OnCreated(const std::shared_ptr<const Container>& container,
     return;
   }
   replicas_.Add(MakeReplicas(container, database));
+}
+
+// The heirs are there before anybody can look for them; the parents go when nobody is on them.
+void PartitionHost::OnReshaped(const std::shared_ptr<const Container>& before,
+                               const std::shared_ptr<const Container>& after,
+                               const Database& database) {
+  if (raft_ != nullptr) {
+    changed_ = true;
+    return;
+  }
+  replicas_.Add(MakeReplicas(after, database));
+  std::vector<PartitionId> parents;
+  for (const partition::PartitionRange& range : before->map->ranges()) {
+    if (after->map->Find(range.range.min).id != range.id) {
+      parents.push_back(range.id);
+    }
+  }
+  if (auto pass = gate_.Enter()) {
+    workers_.at(0).Spawn(Retire(std::move(parents), std::move(pass)));
+  }
+}
+
+Task<> PartitionHost::Retire(std::vector<PartitionId> parents, runtime::Gate::Pass pass) {
+  std::vector<std::weak_ptr<Replica>> leaving;
+  std::vector<GroupId> groups;
+  for (PartitionId id : parents) {
+    leaving.push_back(replicas_.Find(id));
+    groups.emplace_back(id.value());
+  }
+  replicas_.Remove(parents);
+  co_await WaitUntilUnused(std::move(leaving));
+  if (stopping_) {
+    co_return;  // the next start does it
+  }
+  auto forget = [this, &groups] { return store_.Forget(groups); };
+  if (Status status = co_await runtime::OnBlocking(workers_, forget); !status.ok()) {
+    log::Warning("the log of a partition that was split or merged could not be deleted",
+                 {{"why", status.ToString()}});
+  }
 }
 
 void PartitionHost::OnChanged(const std::shared_ptr<const Container>& container,

@@ -56,11 +56,15 @@ class PartitionHost final : public CatalogListener {
   // Makes the replicas of what the catalog has. REQUIRES: before the workers start. kCorruption if
   // a container has no database.
   Status Load(RecoveredOutcomes outcomes);
+  // What an heir will remember of its parents; on a lone node. Thread-safe.
+  void Inherit(PartitionId heir, std::string outcomes);
   void Start();  // the background work
   void Stop();   // blocks; REQUIRES: not on a worker
 
   void OnCreated(const std::shared_ptr<const Container>& container,
                  const Database& database) override;
+  void OnReshaped(const std::shared_ptr<const Container>& before,
+                  const std::shared_ptr<const Container>& after, const Database& database) override;
   void OnChanged(const std::shared_ptr<const Container>& container,
                  const Database& database) override;
   void OnDropped(ContainerId container, const std::vector<PartitionId>& partitions) override;
@@ -102,6 +106,14 @@ class PartitionHost final : public CatalogListener {
   void StartReplica(GroupId group, const Wanted& wanted, std::vector<storage::LogEntry> heads,
                     const std::vector<std::string>& outcomes, bool fresh);
   runtime::Task<> Destroy(GroupId group);
+  runtime::Task<> Detach(GroupId group);
+  // Groups that are here and whose heirs the catalog knows, with where they end.
+  using Ends = std::map<GroupId, std::shared_ptr<const Placement>>;  // with its origin
+  Ends EndsHere(const CatalogView& view) const;
+  runtime::Task<> Succeed(const CatalogView& view, const Origin& origin);
+  Result<std::vector<storage::Heir>> HeirsHere(const CatalogView& view, const Origin& origin,
+                                               const std::string& outcomes) const;
+  runtime::Task<> Retire(std::vector<PartitionId> parents, runtime::Gate::Pass pass);
   runtime::Task<> WaitUntilUnused(std::vector<std::weak_ptr<partition::Replica>> leaving);
 
   runtime::Task<> Sweep(runtime::Gate::Pass pass);
@@ -127,6 +139,9 @@ class PartitionHost final : public CatalogListener {
     Instant since;
   };
   std::map<GroupId, Misled> misled_;
+  std::map<GroupId, Instant> behind_;  // parents that lack their last entries, since when
+  std::mutex inherited_mutex_;
+  std::map<PartitionId, std::string> inherited_;  // outcomes, for heirs to come
   runtime::Gate gate_;
   std::atomic<bool> stopping_ = false;
 };

@@ -220,6 +220,9 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
   if (!turn) {
     co_return replica.MakeReply(turn.error(), RequestUnits());
   }
+  if (replica.watched() && !logical_partition) {
+    co_return replica.MakeReply(Status(Code::kUnavailable, "the partition is being split"), {});
+  }
 
   storage::WriteSet set;
   RequestUnits charge;

@@ -55,6 +55,7 @@ enum class OperationKind : uint8_t {
   kDeleteItems = 4,
   kBorrowUnits = 5,
   kReadTotals = 6,
+  kFreezePartition = 7,
 };
 
 class Operation {
@@ -66,6 +67,8 @@ class Operation {
   virtual bool runs_anywhere() const { return false; }
   // Reads are served also by a node whose log has failed.
   virtual bool writes() const = 0;
+  // Runs also where the partition takes no more operations, because it is split or merged.
+  virtual bool runs_frozen() const { return false; }
   // What admission reserves. Zero: admitted whatever the budget (work of the system itself).
   virtual RequestUnits least_price() const = 0;
   virtual runtime::Task<Reply> Run(Replica& replica) = 0;

@@ -140,6 +140,30 @@ PartitionMap PartitionMap::Even(const types::PartitionKeyDefinition& definition,
   return *std::move(map);
 }
 
+Result<PartitionMap> PartitionMap::Replaced(std::span<const PartitionId> parents,
+                                            std::vector<PartitionRange> heirs) const {
+  const auto first = std::ranges::find(ranges_, parents.front(), &PartitionRange::id);
+  const auto ids = [](const PartitionRange& range) { return range.id; };
+  if (static_cast<size_t>(ranges_.end() - first) < parents.size() ||
+      !std::ranges::equal(std::span(first, parents.size()), parents, {}, ids)) {
+    return Error(Code::kInvalidArgument, "the partitions are not neighbours in the map");
+  }
+  const auto end = first + static_cast<ptrdiff_t>(parents.size());
+  std::vector<PartitionRange> next(ranges_.begin(), first);
+  std::ranges::move(heirs, std::back_inserter(next));
+  next.insert(next.end(), end, ranges_.end());
+  std::vector<PartitionRange> retired = retired_;
+  retired.insert(retired.end(), first, end);
+  if (retired.size() > kRetiredMax) {
+    retired.erase(retired.begin(), retired.end() - kRetiredMax);
+  }
+  Result<PartitionMap> map = Make(std::move(next), std::move(retired));
+  if (!map) {
+    return Error(Code::kInvalidArgument, map.error().message());
+  }
+  return map;
+}
+
 const PartitionRange& PartitionMap::Find(std::string_view epk) const {
   ORRERY_CHECK(!ranges_.empty());
   const auto after = std::ranges::upper_bound(

@@ -38,6 +38,12 @@ class PartitionMap {
   static PartitionMap Even(const types::PartitionKeyDefinition& definition, size_t parts,
                            PartitionId first);
 
+  // Others in the place of neighbours, which are retired; of the retired ones the newest stay.
+  // kInvalidArgument if they are not neighbours here, or the others do not fit in exactly.
+  static constexpr size_t kRetiredMax = 10'000;
+  Result<PartitionMap> Replaced(std::span<const PartitionId> parents,
+                                std::vector<PartitionRange> heirs) const;
+
   std::span<const PartitionRange> ranges() const { return ranges_; }
   std::span<const PartitionRange> retired() const { return retired_; }
   // The current range that holds the EPK. REQUIRES: made by Make, Even or Decode.

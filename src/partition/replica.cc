@@ -10,6 +10,9 @@ namespace {
 constexpr size_t kOutcomesMax = 50'000;
 constexpr Duration kOutcomeAge = std::chrono::seconds(30);
 constexpr uint8_t kOutcomesVersion = 1;
+// Every write holds it shared: who holds it exclusively is alone.
+constexpr uint64_t kWholePartition = 0;
+constexpr size_t kWatchedMax = 1'000'000;  // changes during a walk over the partition
 // How long a replica waits for what the client has seen, before the leader is asked.
 constexpr Duration kSessionWait = std::chrono::milliseconds(20);
 // For a leader whose budget is another's: how long it waits for units, how often it looks, and when
@@ -61,6 +64,9 @@ Status Replica::CheckTarget(const Operation& operation) const {
   if (target.generation != range_.generation) {
     return Status(Code::kMoved,
                   "the partition is at generation " + std::to_string(range_.generation));
+  }
+  if (is_frozen() && !operation.runs_frozen()) {
+    return Status(Code::kMoved, "the partition is being split or merged");
   }
   if (target.schema_version != schema_version_.load(std::memory_order_acquire)) {
     return Status(Code::kSchemaChanged, "the container's definition has changed");
@@ -235,11 +241,67 @@ void Replica::Remember(const storage::OperationId& id, Lsn lsn, std::string_view
 
 runtime::Task<Result<Replica::Turn>> Replica::Acquire(const Operation& operation,
                                                       std::vector<Latch> latches) {
+  latches.push_back({.name = kWholePartition, .exclusive = false});
   Turn turn;
   turn.guard = co_await latches_.Acquire(std::move(latches));
   ORRERY_CO_TRY_STATUS(CheckTarget(operation));
   turn.term = set_->term();
   co_return turn;
+}
+
+runtime::Task<Result<Replica::Turn>> Replica::AcquireAll() {
+  Turn turn;
+  turn.guard = co_await latches_.Acquire({{.name = kWholePartition}});
+  if (!set_->leads()) {
+    co_return Error(Code::kNotLeader, "this replica does not lead");
+  }
+  turn.term = set_->term();
+  co_return turn;
+}
+
+void Replica::BeginWatch() { watch_.emplace(); }
+
+Result<storage::Totals> Replica::EndWatch(std::string_view cut) {
+  std::optional<ChangeWatch> watch = std::exchange(watch_, std::nullopt);
+  if (!watch || watch->spoiled) {
+    return Error(Code::kUnavailable, "too much has changed meanwhile");
+  }
+  storage::Totals before;
+  for (const ChangeWatch::Change& change : watch->changes) {
+    if (change.place < cut) {
+      before.bytes += change.totals.bytes;
+      before.items += change.totals.items;
+    }
+  }
+  return before;
+}
+
+// What one WriteSet changes is in one logical partition, but for the deletes of expired items.
+void Replica::Note(const storage::WriteSetView& set) {
+  if (set.change == storage::Totals()) {
+    return;
+  }
+  ChangeWatch::Change noted{.totals = set.change};
+  bool first = true;
+  Status status = set.ForEach([&](const storage::WriteSetChange& change) {
+    types::Epk place;
+    if (change.space != storage::Space::kItems) {
+      return;
+    }
+    watch_->spoiled |=
+        !storage::ReadItemEpk(change.key, &place) || (!first && place != noted.place);
+    noted.place = std::move(place);
+    first = false;
+  });
+  watch_->spoiled |= !status.ok() || watch_->changes.size() >= kWatchedMax;
+  if (!watch_->spoiled) {
+    watch_->changes.push_back(std::move(noted));
+  }
+}
+
+void Replica::OnFrozen(const std::string& why) {
+  frozen_ = why;
+  is_frozen_.store(!why.empty(), std::memory_order_release);
 }
 
 runtime::Task<Result<Lsn>> Replica::Commit(storage::WriteSet set, const Turn& turn) {
@@ -248,6 +310,9 @@ runtime::Task<Result<Lsn>> Replica::Commit(storage::WriteSet set, const Turn& tu
 
 void Replica::OnApplied(Lsn lsn, const storage::WriteSetView& set) {
   Remember(set.id, lsn, set.result, set.time);
+  if (watch_) {
+    Note(set);
+  }
 }
 
 void Replica::OnReplaced() { DecodeOutcomes(set_->extra()); }
@@ -266,6 +331,16 @@ std::string Replica::Outcomes() const {
     encoder.Bytes(outcome.result);
   }
   return bytes;
+}
+
+std::string Replica::JoinOutcomes(std::string_view a, std::string_view b) {
+  constexpr size_t kHead = 1 + sizeof(uint64_t);
+  if (a.size() < kHead || b.size() < kHead) {
+    return std::string(a.size() < kHead ? b : a);
+  }
+  // The later time stands first.
+  bool first = Decoder(a.substr(1)).U64() >= Decoder(b.substr(1)).U64();
+  return std::string(first ? a : b) + std::string((first ? b : a).substr(kHead));
 }
 
 bool Replica::DecodeOutcomes(std::string_view bytes) {

@@ -43,6 +43,16 @@ struct ReplicaStats {
   uint64_t charge_hundredths = 0;
 };
 
+// Where on the ring the totals of a partition changed while somebody walked over it.
+struct ChangeWatch {
+  struct Change {
+    types::Epk place;
+    storage::Totals totals;
+  };
+  std::vector<Change> changes;
+  bool spoiled = false;  // something cannot be told
+};
+
 class Replica final : public replication::ApplyListener {
  public:
   Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
@@ -72,7 +82,7 @@ class Replica final : public replication::ApplyListener {
   // Partition time for `count` changes: later than every time given before. The last of them is
   // returned.
   WallTime NextTime(int64_t count = 1);
-  // The newest time that was given.
+  // The newest time that was given, or seen.
   WallTime last_time() const { return last_time_; }
   // The result of an earlier try of this operation, with its LSN.
   struct Outcome {
@@ -86,8 +96,26 @@ class Replica final : public replication::ApplyListener {
   void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time);
   // False if they are malformed.
   bool DecodeOutcomes(std::string_view bytes);
+  // What Outcomes() gave of two partitions, as one.
+  static std::string JoinOutcomes(std::string_view a, std::string_view b);
+
+  // Split and merge; see model/reshaper.h
+  // -----------------------------------------------------------
+
+  // The right to evaluate for all of the partition: when it is given no write is under way.
+  runtime::Task<Result<Turn>> AcquireAll();
+  // Notes where on the ring totals change from now on, until EndWatch. REQUIRES: AcquireAll's turn.
+  void BeginWatch();
+  // How much has changed before this place. kUnavailable: it cannot be told.
+  Result<storage::Totals> EndWatch(std::string_view cut);
+  // Deletes of many logical partitions at once would spoil it.
+  bool watched() const { return watch_.has_value(); }
+  // Why it takes no more operations; empty: it does.
+  const std::string& frozen() const { return frozen_; }
+  bool is_frozen() const { return is_frozen_.load(std::memory_order_acquire); }  // thread-safe
 
   // replication::ApplyListener
+  void OnFrozen(const std::string& why) override;
   void OnApplied(Lsn lsn, const storage::WriteSetView& set) override;
   void OnReplaced() override;
   std::string Outcomes() const override;
@@ -118,6 +146,7 @@ class Replica final : public replication::ApplyListener {
 
  private:
   Status CheckTarget(const Operation& operation) const;
+  void Note(const storage::WriteSetView& set);
   // Whether what is here is new enough for the read; waits a little for it.
   runtime::Task<Status> PrepareRead(const Operation& operation);
   // From whom an operation's units came.
@@ -144,7 +173,11 @@ class Replica final : public replication::ApplyListener {
   std::shared_ptr<const Schema> schema_;
   std::atomic<uint64_t> schema_version_;
 
+  std::atomic<bool> is_frozen_ = false;
+
   // On the worker:
+  std::optional<ChangeWatch> watch_;
+  std::string frozen_;
   Latches latches_;
   WallTime last_time_;
   std::unordered_map<storage::OperationId, Outcome, storage::OperationIdHash> outcomes_;

@@ -4,7 +4,9 @@ namespace orrery::partition {
 
 namespace {
 
-constexpr int kTriesMax = 10;
+// A partition that is split or merged is away for a moment; ten seconds in all, as for a leader.
+constexpr int kLooksMax = 160;
+constexpr int kPauseMax = 6;  // 64 ms
 constexpr Duration kFollowTime = std::chrono::seconds(10);
 constexpr size_t kLeadersMax = 1'000'000;
 
@@ -79,18 +81,29 @@ runtime::Task<Reply> Router::Execute(Ring ring, std::string_view epk, Operation&
   for (int tries = 1;; ++tries) {
     Reply reply = co_await ExecuteAt(ring, ring.map->Find(epk), operation);
     Code code = reply.status.code();
-    if ((code != Code::kMoved && code != Code::kSchemaChanged) || tries == kTriesMax) {
+    if (code != Code::kMoved && code != Code::kSchemaChanged) {
       co_return reply;
     }
-    if (tries > 1) {
-      // The catalog is ahead of the replica for a moment: 2 ms, 4 ms ... a second in all.
-      co_await runtime::Sleep(std::chrono::milliseconds(1 << (tries - 1)));
+    std::optional<Ring> next = co_await LookAgain(ring, tries);
+    if (!next) {
+      co_return Reply{.status = Status(Code::kUnavailable, "the partition is being changed")};
     }
-    ring = find_ring_(ring.container);
+    ring = std::move(*next);
     if (ring.map == nullptr) {
       co_return Reply{.status = Status(Code::kOwnerNotFound, "the container is gone")};
     }
   }
+}
+
+runtime::Task<std::optional<Ring>> Router::LookAgain(const Ring& ring, int tries) {
+  if (tries >= kLooksMax) {
+    co_return std::nullopt;
+  }
+  if (tries > 1) {
+    // The catalog is ahead of the replica for a moment, or behind it: 1 ms, 2 ms ... 64 ms.
+    co_await runtime::Sleep(std::chrono::milliseconds(1 << std::min(tries - 2, kPauseMax)));
+  }
+  co_return find_ring_(ring.container);
 }
 
 runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& range,

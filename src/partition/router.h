@@ -77,6 +77,10 @@ class Router {
   runtime::Task<Reply> ExecuteAt(const Ring& ring, const PartitionRange& range,
                                  Operation& operation);
 
+  // After kMoved or kSchemaChanged, for the tries-th time: the ring as it is now, after a pause.
+  // Null map: the container is gone. Nothing: it has been tried for long enough.
+  runtime::Task<std::optional<Ring>> LookAgain(const Ring& ring, int tries);
+
   // What a node does with the message of another.
   runtime::Task<std::string> HandleMessage(std::string message);
 

@@ -12,6 +12,13 @@ LocalReplicaSet::LocalReplicaSet(GroupId group, storage::Store& store, runtime::
   items_ = record.totals.items;
 }
 
+void LocalReplicaSet::SetListener(ApplyListener* listener) {
+  listener_ = listener;
+  if (listener_ != nullptr) {
+    listener_->OnFrozen(store_.Record(group_).frozen);
+  }
+}
+
 runtime::Task<Result<Lsn>> LocalReplicaSet::Commit(storage::WriteSet set, uint64_t term) {
   ORRERY_CHECK(worker_.IsCurrent());
   if (term != this->term()) {
@@ -42,6 +49,9 @@ void LocalReplicaSet::Applied(Lsn lsn, const std::string& payload) {
   applied_.store(lsn.value(), std::memory_order_release);
   if (listener_ != nullptr) {
     listener_->OnApplied(lsn, *set);
+    if (set->frozen) {
+      listener_->OnFrozen(std::string(*set->frozen));
+    }
   }
 }
 

@@ -14,7 +14,7 @@ class LocalReplicaSet final : public ReplicaSet {
   LocalReplicaSet(GroupId group, storage::Store& store, runtime::Worker& worker);
 
   // Is not told that this replica leads: it always does.
-  void SetListener(ApplyListener* listener) override { listener_ = listener; }
+  void SetListener(ApplyListener* listener) override;
   bool leads() const override { return store_.healthy(); }
   uint64_t term() const override { return 1; }
   runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, uint64_t term) override;

@@ -20,6 +20,19 @@ void RaftReplicaSet::TakeRecord(const storage::ReplicaRecord& record) {
   bytes_.store(record.totals.bytes, std::memory_order_relaxed);
   items_.store(record.totals.items, std::memory_order_relaxed);
   applied_.store(record.applied.value(), std::memory_order_release);
+  if (frozen_ != record.frozen) {
+    frozen_ = record.frozen;
+    if (listener_ != nullptr) {
+      listener_->OnFrozen(frozen_);
+    }
+  }
+}
+
+void RaftReplicaSet::SetListener(ApplyListener* listener) {
+  listener_ = listener;
+  if (listener_ != nullptr) {
+    listener_->OnFrozen(frozen_);
+  }
 }
 
 storage::Totals RaftReplicaSet::totals() const {
@@ -32,7 +45,7 @@ void RaftReplicaSet::ScheduleApply() {
     return;
   }
   Lsn first(applied().value() + 1);
-  Lsn last = std::min(core_->commit(), core_->stored());
+  Lsn last = std::min(committed(), core_->stored());
   if (last < first) {
     return;
   }
@@ -295,6 +308,21 @@ runtime::Task<Status> RaftReplicaSet::WaitApplied(Lsn lsn, Duration longest) {
     co_await runtime::Sleep(kPollPause);
   }
   co_return Status::Ok();
+}
+
+// What is committed at an index is the same in every log that has an entry of that term there.
+runtime::Task<Status> RaftReplicaSet::FinishAt(Lsn lsn, uint64_t term) {
+  while (!stopped_ && applied() < lsn) {
+    if (core_ != nullptr && !installing_ && appends_.empty()) {
+      if (core_->stored() < lsn || core_->TermOf(lsn) != term) {
+        co_return Status(Code::kNotFound, "entry " + lsn.ToString() + " is not in the log here");
+      }
+      finish_at_ = lsn;
+      ScheduleApply();
+    }
+    co_await runtime::Sleep(kPollPause);
+  }
+  co_return applied() >= lsn ? Status::Ok() : Status(Code::kUnavailable, "the replica has stopped");
 }
 
 // The log -----------------------------------------------------------------------------------------

@@ -96,8 +96,9 @@ std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configurati
 }
 
 void RaftReplicaSet::Reconcile() {
-  if (!desired_ || !leads() || core_->changing() || host_.clock().Now() < refused_until_ ||
-      transfer_to_ != ReplicaId() || core_->configuration().SameMembers(*desired_)) {
+  if (!desired_ || !frozen_.empty() || !leads() || core_->changing() ||
+      host_.clock().Now() < refused_until_ || transfer_to_ != ReplicaId() ||
+      core_->configuration().SameMembers(*desired_)) {
     return;
   }
   std::optional<Configuration> next = NextConfiguration(core_->configuration());
@@ -117,6 +118,29 @@ void RaftReplicaSet::Reconcile() {
                  {{"group", group_.ToString()}, {"why", update.error().message()}});
     refused_until_ = host_.clock().Now() + kRefusedPause;
   }
+}
+
+Result<ReplicaSet::Holders> RaftReplicaSet::HoldersOf(Lsn lsn) const {
+  if (!leads() || core_->changing()) {
+    return Error(Code::kNotLeader, "this replica does not lead, or its members change");
+  }
+  Holders known{.term = core_->TermOf(lsn), .voters = {host_.self()}};
+  if (known.term == 0) {
+    return Error(Code::kUnavailable, "the term of " + lsn.ToString() + " is not known");
+  }
+  for (const Member& member : core_->configuration().members) {
+    if (member.role != Role::kVoter) {
+      continue;
+    }
+    bool self = member.id == self_;
+    if (!self) {
+      known.voters.push_back(member.node);
+    }
+    if ((self ? core_->stored() : core_->Match(member.id)) >= lsn) {
+      known.holders.push_back(member.node);
+    }
+  }
+  return known;
 }
 
 // Leadership --------------------------------------------------------------------------------------

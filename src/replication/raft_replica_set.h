@@ -94,7 +94,7 @@ class RaftReplicaSet final : public ReplicaSet,
   void Stop();
 
   // ReplicaSet
-  void SetListener(ApplyListener* listener) override { listener_ = listener; }
+  void SetListener(ApplyListener* listener) override;
   bool leads() const override { return settled_.load(std::memory_order_acquire); }
   uint64_t term() const override { return term_.load(std::memory_order_acquire); }
   bool replicated() const override { return true; }
@@ -107,6 +107,7 @@ class RaftReplicaSet final : public ReplicaSet,
   Lsn applied() const override { return Lsn(applied_.load(std::memory_order_acquire)); }
   storage::Totals totals() const override;
   runtime::Task<Status> WaitApplied(Lsn lsn, Duration longest) override;
+  Result<Holders> HoldersOf(Lsn lsn) const override;
 
   // For the host, on the worker -------------------------------------------------------------------
   void Receive(NodeId from_node, ReplicaId from, FrameKind kind, std::string_view body);
@@ -117,6 +118,9 @@ class RaftReplicaSet final : public ReplicaSet,
   void OnFlushed();
   // What the members should be; the leader works towards it.
   void SetPlacement(Configuration desired);
+  // The catalog says that the log up to this entry is committed. Returns when that is applied;
+  // kNotFound: the log here does not have the entry.
+  runtime::Task<Status> FinishAt(Lsn lsn, uint64_t term);
   // Gives the leadership away, if it has it; to a member of the placement.
   void TransferAway();
   // Asks the leader for the leadership; it gives it to the replica that the placement names first,
@@ -189,6 +193,8 @@ class RaftReplicaSet final : public ReplicaSet,
   void OnApplied(Lsn first, std::vector<LogEntry> entries, const Status& status,
                  const storage::ReplicaRecord& record);
   void TakeRecord(const storage::ReplicaRecord& record);
+  // What is known to be committed: by the core, or by FinishAt.
+  Lsn committed() const { return std::max(core_->commit(), finish_at_); }
   void CommitChanges();
   void WakeReaders();
   // Reads
@@ -260,6 +266,8 @@ class RaftReplicaSet final : public ReplicaSet,
   std::vector<Message> gated_;
   std::map<ReplicaId, std::deque<Message>> reading_;  // appends that wait for the log, by follower
 
+  std::string frozen_;
+  Lsn finish_at_;
   bool applying_ = false;
   bool installing_ = false;
   bool cutting_ = false;

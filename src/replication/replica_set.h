@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/status.h"
 #include "base/strong_id.h"
@@ -24,6 +25,9 @@ class ApplyListener {
   virtual void OnReplaced() {}
   // What it remembers of operations, in the form in which snapshots and cut logs carry it.
   virtual std::string Outcomes() const { return {}; }
+  // It takes no more writes, and why (WriteSet::frozen); empty: it does again. Told at the
+  // beginning, and when it changes.
+  virtual void OnFrozen(const std::string& why) {}
   // May evaluate operations from now on, or no longer.
   virtual void OnLeading(bool leads) {}
 };
@@ -63,6 +67,14 @@ class ReplicaSet {
     static const std::string none;
     return none;
   }
+
+  // Who has the log up to `lsn` and may vote, as this leader knows it; and the term of that entry.
+  struct Holders {
+    uint64_t term = 0;
+    std::vector<NodeId> voters;  // this node first
+    std::vector<NodeId> holders;
+  };
+  virtual Result<Holders> HoldersOf(Lsn lsn) const { return Holders{.term = term()}; }
 
   virtual Lsn applied() const = 0;
   virtual storage::Totals totals() const = 0;

@@ -99,6 +99,11 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
     status = co_await RegenerateKey(request.body);
   } else if (path == "_orrery/backup" && request.method == "POST") {
     status = co_await Backup(request.body);
+  } else if (path.starts_with("_orrery/partitions/") && request.method == "POST") {
+    status = co_await ChangePartition(path.substr(std::string_view("_orrery/partitions/").size()),
+                                      request.body);
+  } else if (path.starts_with("_orrery/balancer/") && request.method == "POST") {
+    status = co_await ChangeBalancer(path.substr(std::string_view("_orrery/balancer/").size()));
   } else if (path.starts_with(kNodes) && !instance_->clustered()) {
     status = Status(Code::kInvalidArgument, "this server is alone: it is no node of a cluster");
   } else if (path.starts_with("_orrery/nodes/") && request.method == "POST") {

@@ -178,6 +178,58 @@ int RunNodeRemove(const CommandOptions& options) {
   return 0;
 }
 
+namespace {
+
+int ChangePartition(const CommandOptions& options, const std::string& action,
+                    const std::string& body, const char* done_text) {
+  std::string path = "_orrery/partitions/" + std::to_string(options.partition) + "/" + action;
+  if (auto done = Ask(options, "POST", path, body); !done) {
+    return Fail(done.error());
+  }
+  std::printf("partition %s %s; `orrery status` shows how it stands\n",
+              std::to_string(options.partition).c_str(), done_text);
+  return 0;
+}
+
+int ChangeBalancer(const CommandOptions& options, const std::string& action,
+                   const char* done_text) {
+  if (auto done = Ask(options, "POST", "_orrery/balancer/" + action, ""); !done) {
+    return Fail(done.error());
+  }
+  std::printf("%s\n", done_text);
+  return 0;
+}
+
+}  // namespace
+
+int RunPartitionSplit(const CommandOptions& options) {
+  std::string body = "{";
+  if (!options.at.empty()) {
+    body += "\"at\":";
+    types::AppendJsonString(options.at, body);
+  }
+  return ChangePartition(options, "split", body + "}", "is being split");
+}
+
+int RunPartitionMerge(const CommandOptions& options) {
+  return ChangePartition(options, "merge", "", "is being merged with the one behind it");
+}
+
+int RunPartitionMove(const CommandOptions& options) {
+  std::string body =
+      "{\"from\":" + std::to_string(options.from) + ",\"to\":" + std::to_string(options.to) + "}";
+  return ChangePartition(options, "move", body, "is being moved");
+}
+
+int RunBalancerPause(const CommandOptions& options) {
+  return ChangeBalancer(options, "pause",
+                        "nothing is split, merged or moved any more unless you ask for it");
+}
+
+int RunBalancerResume(const CommandOptions& options) {
+  return ChangeBalancer(options, "resume", "partitions are split, merged and moved as needed");
+}
+
 int RunBackup(const CommandOptions& options) {
   std::error_code error;
   std::string folder = std::filesystem::absolute(options.folder, error);

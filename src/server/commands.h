@@ -12,6 +12,10 @@ struct CommandOptions {
   std::string folder;      // of backup and restore
   std::string regenerate;  // a key's name
   uint32_t node = 0;       // a node's id
+  uint64_t partition = 0;  // a partition's id
+  std::string at;          // where it is split
+  uint32_t from = 0;       // nodes
+  uint32_t to = 0;
   bool json = false;
   bool watch = false;  // again every second
 };
@@ -23,6 +27,11 @@ int RunNodeList(const CommandOptions& options);
 int RunNodeDrain(const CommandOptions& options);
 int RunNodeUndrain(const CommandOptions& options);
 int RunNodeRemove(const CommandOptions& options);
+int RunPartitionSplit(const CommandOptions& options);
+int RunPartitionMerge(const CommandOptions& options);
+int RunPartitionMove(const CommandOptions& options);
+int RunBalancerPause(const CommandOptions& options);
+int RunBalancerResume(const CommandOptions& options);
 int RunBackup(const CommandOptions& options);
 int RunRestore(const CommandOptions& options);
 

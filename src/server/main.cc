@@ -183,6 +183,29 @@ void AddStart(CLI::App& app, StartOptions& start_options, int& code) {
   start->callback([&start_options, &code] { code = RunStart(start_options); });
 }
 
+// What the system does to partitions by itself, by hand.
+void AddPartitions(CLI::App& app, const auto& command, CommandOptions& options) {
+  CLI::App* partition = app.add_subcommand("partition", "Split, merge or move a partition");
+  partition->require_subcommand(1);
+  CLI::App* split = command(*partition, "split", "Split it in two", RunPartitionSplit);
+  split->add_option("--at", options.at,
+                    "Where the second one begins, in hex; else where it halves the data");
+  CLI::App* merge = command(*partition, "merge", "Merge it with the one behind it on the ring",
+                            RunPartitionMerge);
+  CLI::App* move =
+      command(*partition, "move", "Move its replica from one node to another", RunPartitionMove);
+  move->add_option("--from", options.from, "The node that gives it away")->required();
+  move->add_option("--to", options.to, "The node that takes it")->required();
+  for (CLI::App* change : {split, merge, move}) {
+    change->add_option("id", options.partition, "Its id, as `orrery status` shows it")->required();
+  }
+  CLI::App* balancer =
+      app.add_subcommand("balancer", "What splits, merges and moves partitions by itself");
+  balancer->require_subcommand(1);
+  command(*balancer, "pause", "Leave partitions as they are", RunBalancerPause);
+  command(*balancer, "resume", "Go on", RunBalancerResume);
+}
+
 void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
   auto command = [&](CLI::App& parent, const char* name, const char* help,
                      int (*run)(const CommandOptions&), bool asks = true) {
@@ -216,6 +239,7 @@ void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
   for (CLI::App* change : {drain, undrain, remove}) {
     change->add_option("id", options.node, "Its id, as `orrery node list` shows it")->required();
   }
+  AddPartitions(app, command, options);
   CLI::App* keys =
       command(app, "keys", "Print the account keys, or make a new one without a restart", RunKeys);
   keys->add_option("--regenerate", options.regenerate,

@@ -90,6 +90,12 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.placement.factor = settings_.cluster_replicas;
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);
   options.limits.placement = options.placement;
+  options.care_interval = std::chrono::milliseconds(settings_.balancer_interval_ms);
+  model::ElasticLimits& elastic = options.balancer.limits;
+  elastic.partition_throughput = settings_.partition_throughput;
+  elastic.partition_bytes = static_cast<double>(settings_.partition_storage_mb << 20);
+  options.reshaper.partition_bytes = elastic.partition_bytes;
+  options.balancer.merge_after = std::chrono::seconds(settings_.balancer_merge_after_s);
   options.check_interval = std::chrono::seconds(settings_.cluster_check_interval_s);
   options.free_bytes = store_options.free_bytes;
   options.on_nodes = [this](const std::map<NodeId, std::string>& addresses, Lsn as_of) {

@@ -80,6 +80,9 @@ class Node {
   runtime::Task<> HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply);
   runtime::Task<Status> RegenerateKey(std::string_view body);
   runtime::Task<Status> Backup(std::string_view body);
+  // `what` is "<id>/split", "<id>/merge" or "<id>/move".
+  runtime::Task<Status> ChangePartition(std::string_view what, std::string_view body);
+  runtime::Task<Status> ChangeBalancer(std::string_view action);
   // `what` is "<id>/drain" or "<id>/remove".
   runtime::Task<Status> ChangeNode(std::string_view what);
   // All of it, and the nodes alone (status.cc).

@@ -41,9 +41,13 @@ struct Settings {
   bool burst = false;
 
   uint64_t partition_throughput = 10'000;
+  uint64_t partition_storage_mb = 30 << 10;
   uint64_t throughput_max = 1'000'000;
   uint64_t control_throughput = 240;
   uint64_t resources_max = 500;
+
+  uint64_t balancer_interval_ms = 1000;
+  uint64_t balancer_merge_after_s = 600;
 
   // A cluster, if it listens for other nodes.
   std::string cluster_listen;     // host:port

@@ -7,6 +7,7 @@ namespace orrery::storage {
 namespace {
 
 constexpr uint8_t kRecordVersion = 1;
+constexpr uint8_t kFrozenRecordVersion = 2;
 constexpr uint8_t kAboutVersion = 1;
 constexpr uint8_t kEntryVersion = 2;
 constexpr uint8_t kEntryVersionOfCommands = 1;  // without a kind
@@ -227,11 +228,14 @@ Result<GroupMark> DecodeMark(std::string_view bytes) {
 std::string EncodeRecord(const ReplicaRecord& record) {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(kRecordVersion);
+  encoder.U8(record.frozen.empty() ? kRecordVersion : kFrozenRecordVersion);
   encoder.U64(record.applied.value());
   encoder.U64(static_cast<uint64_t>(record.totals.bytes));
   encoder.U64(static_cast<uint64_t>(record.totals.items));
   encoder.U64(static_cast<uint64_t>(record.time.micros));
+  if (!record.frozen.empty()) {
+    encoder.Bytes(record.frozen);
+  }
   return out;
 }
 
@@ -243,7 +247,10 @@ Result<ReplicaRecord> DecodeRecord(std::string_view bytes) {
   record.totals.bytes = static_cast<int64_t>(decoder.U64());
   record.totals.items = static_cast<int64_t>(decoder.U64());
   record.time = {static_cast<int64_t>(decoder.U64())};
-  if (!decoder.ok() || version != kRecordVersion) {
+  if (version == kFrozenRecordVersion) {
+    record.frozen = decoder.Bytes();
+  }
+  if (!decoder.ok() || (version != kRecordVersion && version != kFrozenRecordVersion)) {
     return Malformed("replica record");
   }
   return record;

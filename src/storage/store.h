@@ -79,7 +79,8 @@ struct StoreOptions {
 struct ReplicaRecord {
   Lsn applied;
   Totals totals;
-  WallTime time;  // partition time of the last entry
+  WallTime time;       // partition time of the last entry
+  std::string frozen;  // WriteSet::frozen: it takes no more writes
   bool operator==(const ReplicaRecord&) const = default;
 };
 
@@ -120,6 +121,16 @@ struct SnapshotFiles {
 };
 Result<uint64_t> HashFile(const std::string& path);
 
+// What a group becomes when its keys are divided among others, or joined with those of another.
+struct Heir {
+  GroupId group;
+  ReplicaIdentity identity;
+  LogBase base;
+  HardState hard;
+  ReplicaRecord record;  // at the base
+  std::string outcomes;  // see Outcomes()
+};
+
 struct SpanHash {
   uint64_t hash = 0;
   ReplicaRecord record;  // of what was hashed
@@ -150,6 +161,10 @@ class Store {
   // index when it is durable and applied, in the order of the calls of one group. kUnavailable:
   // nothing was done, and no index used. kUnknownOutcome: it may be.
   void Commit(GroupId group, LogEntry entry, runtime::Worker* worker, Done done);
+
+  // Records of local groups that begin with what the state has in their keys: durable when it
+  // returns, and nothing happens if it is done again before their first write. Blocking.
+  Status FoundLocal(const std::vector<std::pair<GroupId, ReplicaRecord>>& groups);
 
   // Deletes everything that local groups have in log and records, after they were dropped.
   Status Forget(const std::vector<GroupId>& groups);
@@ -214,6 +229,12 @@ class Store {
   //    there. kCorruption: the state is behind the base.
   Status FinishInstall(GroupId group, ReplicaId replica, const LogBase& base,
                        const HardState& hard);
+
+  // The heirs take the place of the parents, at one point: what is in the state of their keys is
+  // theirs; keys of the parents that no heir has are deleted. The parents have ended, as in
+  // Discard. kNotFound: a parent is not here; kUnavailable: one is not whole. REQUIRES: nothing of
+  // the parents is appended or applied any more.
+  Status Reshape(const std::vector<GroupId>& parents, const std::vector<Heir>& heirs);
 
   // Deletes a replica with all that it has, whatever its condition. What still waits of it gets
   // kUnavailable. Ok if there is none. One that had a base never returns under its id: from then on

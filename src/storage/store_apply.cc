@@ -164,6 +164,9 @@ Status Store::AddEntry(GroupId group, Lsn index, EntryKind kind, std::string_vie
     record.totals.bytes += view->change.bytes;
     record.totals.items += view->change.items;
     record.time = view->time;
+    if (view->frozen) {
+      record.frozen = *view->frozen;
+    }
   }
   record.applied = index;
   return Status::Ok();

@@ -43,7 +43,7 @@ Status Store::Recover(const Seen& seen) {
   }
   ORRERY_RETURN_IF_ERROR(log->status());
   for (const auto& [group, record] : records_) {
-    if (!groups_.contains(group)) {
+    if (!groups_.contains(group) && !ended_.contains(group)) {
       last_[group] = record.applied;
     }
   }

@@ -8,6 +8,7 @@ namespace orrery::storage {
 namespace {
 
 constexpr uint8_t kVersion = 1;
+constexpr uint8_t kFreezingVersion = 2;
 enum class Kind : uint8_t { kPutItem = 1, kPut = 2, kMerge = 3, kDelete = 4 };
 
 uint64_t ZigZag(int64_t value) {
@@ -77,13 +78,16 @@ std::string WriteSet::Encode() const {
   std::string out;
   out.reserve(changes_.size() + result.size() + 48);
   Encoder encoder(out);
-  encoder.U8(kVersion);
+  encoder.U8(frozen ? kFreezingVersion : kVersion);
   encoder.U64(static_cast<uint64_t>(time.micros));
   encoder.U64(id.high);
   encoder.U64(id.low);
   encoder.Varint(ZigZag(change.bytes));
   encoder.Varint(ZigZag(change.items));
   encoder.Bytes(result);
+  if (frozen) {
+    encoder.Bytes(*frozen);
+  }
   encoder.Raw(changes_);
   return out;
 }
@@ -91,9 +95,9 @@ std::string WriteSet::Encode() const {
 Result<WriteSetView> WriteSetView::Parse(std::string_view bytes) {
   Decoder decoder(bytes);
   uint8_t version = decoder.U8();
-  if (decoder.ok() && version != kVersion) {
+  if (decoder.ok() && version != kVersion && version != kFreezingVersion) {
     return Error(Code::kCorruption, "log entry of format version " + std::to_string(version) +
-                                        ", this program reads 1");
+                                        ", this program reads 1 and 2");
   }
   WriteSetView view;
   view.time = {static_cast<int64_t>(decoder.U64())};
@@ -102,6 +106,9 @@ Result<WriteSetView> WriteSetView::Parse(std::string_view bytes) {
   view.change.bytes = UnZigZag(decoder.Varint());
   view.change.items = UnZigZag(decoder.Varint());
   view.result = decoder.Bytes();
+  if (version == kFreezingVersion) {
+    view.frozen = decoder.Bytes();
+  }
   view.changes_ = decoder.Rest();
   if (!decoder.ok()) {
     return Error(Code::kCorruption, "log entry is malformed");

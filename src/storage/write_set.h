@@ -7,6 +7,8 @@
 //   version u8 = 1, time u64, operation id u64 u64, bytes change (zigzag varint), count change
 //   (zigzag), result bytes, then changes until the end: kind u8, space u8, key bytes, [value bytes]
 //
+// With version 2, before the changes: frozen bytes.
+//
 // See docs/formats/log.md.
 #pragma once
 
@@ -55,6 +57,9 @@ class WriteSet {
   WallTime time;
   OperationId id;
   std::string result;  // what a repetition is answered with
+  // The group takes no more writes from here on, and why, in its owner's form; empty: it does
+  // again.
+  std::optional<std::string> frozen;
   // Deletes more than it writes: goes on while the disk is nearly full. Not part of the encoded
   // form.
   bool frees_space = false;
@@ -82,6 +87,7 @@ class WriteSetView {
   OperationId id;
   Totals change;
   std::string_view result;
+  std::optional<std::string_view> frozen;
 
   // Adds the changes to a batch, with the LSN stamped into items. kCorruption as above.
   Status AddTo(Batch& batch, Lsn lsn) const;

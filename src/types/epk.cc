@@ -205,6 +205,50 @@ std::vector<Epk> EvenBoundaries(const PartitionKeyDefinition& definition, size_t
 
 namespace {
 
+// The first 16 bytes as a number; shorter ones are filled up with zeros.
+unsigned __int128 NumberOf(std::string_view epk) {
+  unsigned __int128 number = 0;
+  for (size_t i = 0; i < 16; ++i) {
+    number = number << 8 | (i < epk.size() ? static_cast<uint8_t>(epk[i]) : 0);
+  }
+  return number;
+}
+
+// The least of the 2^32 numbers of version 1 whose place is not before this one.
+uint64_t Number1Of(std::string_view epk) {
+  uint64_t low = 0;
+  uint64_t high = uint64_t{1} << 32;
+  while (low < high) {
+    uint64_t middle = (low + high) / 2;
+    Epk place;
+    AppendNumber1(static_cast<double>(middle), place);
+    (place < epk ? low : high) = place < epk ? middle + 1 : middle;
+  }
+  return low;
+}
+
+}  // namespace
+
+Epk MiddleOf(const PartitionKeyDefinition& definition, const EpkRange& range) {
+  bool ends_the_ring = range.max == EpkRange().max;
+  Epk middle;
+  if (UsesNumbers(definition)) {
+    uint64_t from = Number1Of(range.min);
+    uint64_t to = ends_the_ring ? uint64_t{1} << 32 : Number1Of(range.max);
+    AppendNumber1(static_cast<double>(from + (to - from) / 2), middle);
+  } else {
+    using Wide = unsigned __int128;
+    Wide from = NumberOf(range.min);
+    Wide to = ends_the_ring ? Wide{kHighMask} << 64 | UINT64_MAX : NumberOf(range.max);
+    Wide at = from + (to - from) / 2;
+    AppendU128(static_cast<uint64_t>(at >> 64), static_cast<uint64_t>(at), middle);
+  }
+  bool inside = middle > range.min && (ends_the_ring || middle < range.max);
+  return inside ? middle : range.min;
+}
+
+namespace {
+
 int64_t Token(const Hash128& hash) {
   int64_t token = static_cast<int64_t>(hash.first);
   return token == INT64_MIN ? INT64_MAX : token;

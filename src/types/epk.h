@@ -38,6 +38,10 @@ EpkRange PrefixRange(const PartitionKeyDefinition& definition, const PartitionKe
 // parts. REQUIRES: parts >= 1.
 std::vector<Epk> EvenBoundaries(const PartitionKeyDefinition& definition, size_t parts);
 
+// The place that halves the part of a range that hashes of this definition really use; the range's
+// beginning if there is no place between its ends.
+Epk MiddleOf(const PartitionKeyDefinition& definition, const EpkRange& range);
+
 // The token of Cassandra's Murmur3Partitioner (its own variant of murmur3 x64-128: signed tail
 // bytes; Long.MIN_VALUE becomes Long.MAX_VALUE), and the Epk that a Cassandra table gives to it:
 // the token with its sign bit flipped, big endian, followed by the second half of the hash.

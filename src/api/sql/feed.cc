@@ -207,10 +207,11 @@ Task<Status> PageReader::Read() {
     Reply reply = co_await call_.router().ExecuteAt(ring, range, read);
     Code code = reply.status.code();
     if (code == Code::kMoved || code == Code::kSchemaChanged) {
-      if (++moved == 10) {
+      auto next = co_await call_.router().LookAgain(ring, ++moved);
+      if (!next) {
         co_return Status(Code::kUnavailable, "The partitions of the container are being changed.");
       }
-      ring = call_.catalog().FindRing(container_->id);
+      ring = std::move(*next);
       if (ring.map == nullptr) {
         co_return Status(Code::kOwnerNotFound, "Owner resource does not exist");
       }
