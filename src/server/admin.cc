@@ -91,6 +91,7 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
     co_return;
   }
   constexpr std::string_view kNodes = "_orrery/nodes";
+  constexpr std::string_view kThroughput = "_orrery/throughput/";
   if (path == kNodes && request.method == "GET" && instance_->clustered()) {
     AnswerJson(reply, 200, co_await NodesJson());
     co_return;
@@ -99,6 +100,8 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
     status = co_await RegenerateKey(request.body);
   } else if (path == "_orrery/backup" && request.method == "POST") {
     status = co_await Backup(request.body);
+  } else if (path.starts_with(kThroughput) && request.method == "POST") {
+    status = co_await ChangeThroughput(path.substr(kThroughput.size()), request.body);
   } else if (path.starts_with(kNodes) && !instance_->clustered()) {
     status = Status(Code::kInvalidArgument, "this server is alone: it is no node of a cluster");
   } else if (path.starts_with("_orrery/nodes/") && request.method == "POST") {

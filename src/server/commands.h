@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace orrery::server {
 
@@ -14,6 +15,12 @@ struct CommandOptions {
   uint32_t node = 0;       // a node's id
   bool json = false;
   bool watch = false;  // again every second
+  // Of `throughput`:
+  std::string container;             // database/container
+  std::vector<std::string> amounts;  // number=amount
+  uint32_t default_bucket = 0;
+  bool none = false;   // no buckets
+  bool equal = false;  // for all partitions
 };
 
 // Each prints and gives the exit code.
@@ -23,6 +30,9 @@ int RunNodeList(const CommandOptions& options);
 int RunNodeDrain(const CommandOptions& options);
 int RunNodeUndrain(const CommandOptions& options);
 int RunNodeRemove(const CommandOptions& options);
+int RunThroughputShow(const CommandOptions& options);
+int RunThroughputBuckets(const CommandOptions& options);
+int RunThroughputRedistribute(const CommandOptions& options);
 int RunBackup(const CommandOptions& options);
 int RunRestore(const CommandOptions& options);
 
