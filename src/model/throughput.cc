@@ -62,10 +62,15 @@ Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std:
 }  // namespace
 
 RequestUnits ShareOf(const Offer& offer, const PartitionMap& map, PartitionId partition) {
-  RequestUnits share = offer.custom.empty()
-                           ? RequestUnits::Hundredths(Units(offer.spendable()).hundredths() /
-                                                      static_cast<int64_t>(map.ranges().size()))
-                           : CustomShares(offer, map).Of(partition);
+  RequestUnits share;
+  if (offer.custom.empty()) {
+    share = RequestUnits::Hundredths(Units(offer.spendable()).hundredths() /
+                                     static_cast<int64_t>(map.ranges().size()));
+  } else {
+    auto listed = std::ranges::lower_bound(offer.custom, partition, {}, &PartitionShare::partition);
+    bool found = listed != offer.custom.end() && listed->partition == partition;
+    share = found ? Units(listed->throughput) : CustomShares(offer, map).Of(partition);
+  }
   return std::max(share, RequestUnits(1));
 }
 
