@@ -165,7 +165,8 @@ std::optional<PartitionFigures> Instance::FiguresOf(PartitionId partition) {
   return PartitionFigures{.totals = replica->totals(),
                           .share = governor.share(),
                           .used_last_second = governor.UsedLastSecond(clock_.Now()),
-                          .stats = replica->stats()};
+                          .stats = replica->stats(),
+                          .sustained = governor.Sustained(clock_.Now())};
 }
 
 Task<NodeReport> Instance::InspectNode(NodeId node) {

@@ -69,6 +69,7 @@ struct PartitionFigures {
   partition::RequestUnits share;
   partition::RequestUnits used_last_second;
   partition::ReplicaStats stats;
+  partition::RequestUnits sustained = {};  // for five seconds
 };
 // One replica, as its node sees it.
 struct ReplicaReport {

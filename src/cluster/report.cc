@@ -32,6 +32,7 @@ std::string EncodeReplica(const ReplicaReport& replica) {
     encoder.U64(figures->stats.requests);
     encoder.U64(figures->stats.throttled);
     encoder.U64(figures->stats.charge_hundredths);
+    encoder.U64(static_cast<uint64_t>(figures->sustained.hundredths()));
   }
   return bytes;
 }
@@ -46,6 +47,9 @@ PartitionFigures DecodeFigures(Decoder& decoder) {
   figures.stats.requests = decoder.U64();
   figures.stats.throttled = decoder.U64();
   figures.stats.charge_hundredths = decoder.U64();
+  if (decoder.left() > 0) {  // nodes of format 1 do not send it
+    figures.sustained = partition::RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64()));
+  }
   return figures;
 }
 

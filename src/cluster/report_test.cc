@@ -20,7 +20,8 @@ ReplicaReport Leader() {
       PartitionFigures{.totals = {.bytes = 1234, .items = -1},
                        .share = partition::RequestUnits(400),
                        .used_last_second = partition::RequestUnits(4.95),
-                       .stats = {.requests = 5, .throttled = 6, .charge_hundredths = 7}};
+                       .stats = {.requests = 5, .throttled = 6, .charge_hundredths = 7},
+                       .sustained = partition::RequestUnits(40)};
   return replica;
 }
 
@@ -55,6 +56,7 @@ TEST(ReportTest, AReportComesBackAsItWas) {
   EXPECT_EQ(leader.figures->share, expected.figures->share);
   EXPECT_EQ(leader.figures->used_last_second, expected.figures->used_last_second);
   EXPECT_EQ(leader.figures->stats.throttled, 6u);
+  EXPECT_EQ(leader.figures->sustained, expected.figures->sustained);
   EXPECT_TRUE(back->replicas[1].raft.configuration.members.empty());
   EXPECT_FALSE(back->replicas[1].figures.has_value());
 }

@@ -501,6 +501,10 @@ Task<Status> Catalog::ReplaceOffer(uint32_t number, ThroughputRequest throughput
   co_return co_await ExecuteStatus(std::move(replace));
 }
 
+Task<Status> Catalog::ReplaceOffer(change::ReplaceOffer change) {
+  co_return co_await ExecuteStatus(std::move(change));
+}
+
 Task<Result<AccountKeys>> Catalog::ChangeKeys(std::vector<KeyChange> keys) {
   CatalogChange wanted{.id = {}, .what = change::ChangeKeys{std::move(keys)}};
   ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));

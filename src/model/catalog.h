@@ -118,6 +118,7 @@ class Catalog final : public replication::ApplyListener {
   // If it needs more partitions than there are, some split soon.
   runtime::Task<Status> ReplaceOffer(uint32_t number, ThroughputRequest throughput,
                                      std::string if_match);
+  runtime::Task<Status> ReplaceOffer(change::ReplaceOffer change);
   // Gives all keys as they are then.
   runtime::Task<Result<AccountKeys>> ChangeKeys(std::vector<KeyChange> keys);
   runtime::Task<Status> Cleared(ContainerId container);

@@ -9,6 +9,8 @@ namespace orrery::model {
 namespace {
 
 constexpr uint8_t kChangeVersion = 1;
+// Of an offer with buckets or shares; from kThroughputFormat on.
+constexpr uint8_t kPartsVersion = 2;
 constexpr uint8_t kAnswerVersion = 1;
 constexpr uint8_t kOutcomeVersion = 1;
 
@@ -121,6 +123,48 @@ void Take(Decoder& decoder, change::ReplaceOffer& what) {
   what.number = decoder.U32();
   Take(decoder, what.throughput);
   Take(decoder, what.if_match);
+}
+// What version 2 of a change has behind it.
+bool HasParts(const CatalogChange::What& what) {
+  const auto* offer = std::get_if<change::ReplaceOffer>(&what);
+  return offer != nullptr && (offer->buckets || offer->shares);
+}
+void PutParts(Encoder& encoder, const change::ReplaceOffer& what) {
+  encoder.Bool(what.buckets.has_value());
+  if (what.buckets) {
+    for (uint8_t percent : what.buckets->percent) {
+      encoder.U8(percent);
+    }
+    encoder.U8(what.buckets->unmarked);
+  }
+  encoder.Bool(what.shares.has_value());
+  if (what.shares) {
+    encoder.Varint(what.shares->size());
+    for (const PartitionShare& share : *what.shares) {
+      encoder.Varint(share.partition.value());
+      encoder.Varint(share.throughput);
+    }
+  }
+}
+void TakeParts(Decoder& decoder, change::ReplaceOffer& what) {
+  if (decoder.Bool()) {
+    for (uint8_t& percent : what.buckets.emplace().percent) {
+      percent = decoder.U8();
+    }
+    what.buckets->unmarked = decoder.U8();
+  }
+  if (decoder.Bool()) {
+    size_t count = TakeCount(decoder);
+    auto& shares = what.shares.emplace();
+    for (size_t i = 0; i < count && decoder.ok(); ++i) {
+      PartitionShare& share = shares.emplace_back();
+      share.partition = PartitionId(decoder.Varint());
+      share.throughput = decoder.Varint();
+    }
+  }
+  if (!what.buckets && !what.shares) {
+    decoder.Fail();
+  }
 }
 
 void Put(Encoder& encoder, const change::ChangeKeys& what) {
@@ -363,11 +407,14 @@ void Take(Decoder& decoder, ChangeResult& result) {
 std::string CatalogChange::Encode() const {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(kChangeVersion);
+  encoder.U8(HasParts(what) ? kPartsVersion : kChangeVersion);
   encoder.U64(id.high);
   encoder.U64(id.low);
   encoder.U8(static_cast<uint8_t>(kind()));
   std::visit([&encoder](const auto& what) { Put(encoder, what); }, what);
+  if (HasParts(what)) {
+    PutParts(encoder, std::get<change::ReplaceOffer>(what));
+  }
   return out;
 }
 
@@ -378,9 +425,16 @@ Result<CatalogChange> CatalogChange::Decode(std::string_view bytes) {
   change.id.high = decoder.U64();
   change.id.low = decoder.U64();
   uint8_t kind = decoder.U8();
-  bool known = version == kChangeVersion &&
+  bool known = (version == kChangeVersion || version == kPartsVersion) &&
                TakeWhat(decoder, kind, change.what,
                         std::make_index_sequence<std::variant_size_v<CatalogChange::What>>());
+  if (known && version == kPartsVersion) {
+    auto* offer = std::get_if<change::ReplaceOffer>(&change.what);
+    known = offer != nullptr;
+    if (known) {
+      TakeParts(decoder, *offer);
+    }
+  }
   if (!known || !decoder.done()) {
     return Error(Code::kInvalidArgument,
                  "change of the catalog is malformed or newer than this program");

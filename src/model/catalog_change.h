@@ -60,10 +60,15 @@ struct DropContainer {
   std::string link;
   std::string if_match;
 };
+// What is there is changed.
 struct ReplaceOffer {
   uint32_t number = 0;
   ThroughputRequest throughput;
   std::string if_match;
+  // Of a container, from kThroughputFormat on:
+  std::optional<partition::Buckets> buckets;
+  // Partitions that get another share; the others keep theirs. None: all get equal shares.
+  std::optional<std::vector<PartitionShare>> shares;
 };
 struct ChangeKeys {
   std::vector<KeyChange> keys;

@@ -78,6 +78,31 @@ TEST(CatalogChangeTest, ACutANewerVersionAndAnUnknownKindAreRefused) {
   }
 }
 
+TEST(CatalogChangeTest, PartsOfAnOfferComeBackAndOnlyTheyNeedTheNewerVersion) {
+  std::vector<PartitionShare> shares = {{PartitionId(1ull << 40), 5'000}, {PartitionId(2), 1}};
+  const change::ReplaceOffer rows[] = {
+      {.number = 7, .buckets = partition::Buckets{.percent = {20, 0, 0, 0, 100}, .unmarked = 5}},
+      {.number = 7, .shares = shares},
+      {.number = 7, .shares = std::vector<PartitionShare>()},
+      {.number = 7, .throughput = {.manual = 400}, .buckets = partition::Buckets()}};
+  for (const change::ReplaceOffer& row : rows) {
+    CatalogChange change{.id = {}, .what = row};
+    std::string bytes = change.Encode();
+    EXPECT_EQ(bytes[0], 2);
+    auto read = CatalogChange::Decode(bytes);
+    ASSERT_TRUE(read);
+    auto& offer = std::get<change::ReplaceOffer>(read->what);
+    EXPECT_EQ(offer.throughput, row.throughput);
+    EXPECT_EQ(offer.buckets, row.buckets);
+    EXPECT_EQ(offer.shares, row.shares);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(CatalogChange::Decode(std::string_view(bytes).substr(0, size)));
+    }
+  }
+  CatalogChange plain{.id = {}, .what = change::ReplaceOffer{.throughput = {.manual = 400}}};
+  EXPECT_EQ(plain.Encode()[0], 1);
+}
+
 ChangeResult FullResult() {
   ChangeResult result{.lsn = Lsn(300)};
   result.database = std::make_shared<const Database>(
@@ -162,6 +187,27 @@ TEST(CatalogChangeTest, FlippedBitsNeverBreakAReader) {
     key[random.Next() % key.size()] ^= static_cast<char>(1u << random.Next() % 8);
     Status status = ApplyRecord(view, key, bytes);
     EXPECT_TRUE(status.ok() || status.code() == Code::kCorruption);
+  }
+}
+
+TEST(CatalogRecordsTest, AnOfferWithMoreThanAnAmountComesBackInTheNewerVersion) {
+  Offer plain{.number = 1, .manual = 400, .time = {5}, .etag = 6};
+  Offer low = plain;
+  low.highest = 50'000;
+  Offer bucketed = plain;
+  bucketed.buckets = {.percent = {1, 2, 3, 4, 100}, .unmarked = 2};
+  Offer custom = plain;
+  custom.custom = {{PartitionId(1), 300}, {PartitionId(2), 100}};
+  for (const Offer& offer : {plain, low, bucketed, custom}) {
+    std::string bytes = EncodeDatabase({.id = DatabaseId(1), .name = "d", .offer = offer});
+    EXPECT_EQ(bytes[0], offer == plain ? 1 : 2);
+    auto read = DecodeDatabase(bytes);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->offer, offer);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(DecodeDatabase(std::string_view(bytes).substr(0, size)));
+    }
+    EXPECT_FALSE(DecodeDatabase(bytes + "x"));
   }
 }
 

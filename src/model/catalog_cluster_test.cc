@@ -729,5 +729,28 @@ TEST(CatalogClusterTest, WhatEveryNodeCanReadIsWrittenAndNoOlderNodeComesBack) {
   EXPECT_EQ(format(), 2u);
 }
 
+TEST(CatalogClusterTest, WhatAnOlderNodeCannotReadOfAnOfferIsNotWritten) {
+  Cluster cluster(1);
+  ASSERT_TRUE(cluster.Join(0));  // of version 1
+  ASSERT_TRUE(cluster.CreateDatabase(0).ok());
+  ASSERT_TRUE(cluster.Create(0, "c", {.manual = 20'000}));
+  auto container = [&] { return cluster.View(0)->FindContainer("dbs/d/colls/c"); };
+  auto change = [&](change::ReplaceOffer what) {
+    what.number = container()->offer->number;
+    auto result = cluster.Execute(0, what);
+    return result ? Code::kOk : result.error().code();
+  };
+  change::ReplaceOffer buckets{.buckets = partition::Buckets{.percent = {20}}};
+  EXPECT_EQ(change({.throughput = {.manual = 400}}), Code::kOk);
+  EXPECT_EQ(EncodeContainer(*container())[0], 1);
+  EXPECT_EQ(change(buckets), Code::kForbidden);
+  ASSERT_TRUE(cluster.Execute(0, change::ChangeNode{.node = NodeId(1), .version = 2}));
+  EXPECT_EQ(change({.throughput = {.manual = 1'000}}), Code::kOk);
+  EXPECT_EQ(change({.throughput = {.manual = 400}}), Code::kOk);
+  EXPECT_EQ(change(buckets), Code::kOk);
+  EXPECT_EQ(EncodeContainer(*container())[0], 2);
+  EXPECT_EQ(container()->offer->highest, 1'000u);
+}
+
 }  // namespace
 }  // namespace orrery::model

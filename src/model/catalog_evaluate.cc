@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/catalog_records.h"
+#include "model/throughput.h"
 #include "types/rid.h"
 
 namespace orrery::model {
@@ -46,33 +47,20 @@ Status CheckNodeText(const std::string& address, const std::string& endpoint,
 }
 
 // With number 0.
-Result<Offer> MakeOffer(const ThroughputRequest& throughput, const CatalogLimits& limits,
-                        WallTime now) {
+Result<Offer> MakeOffer(const ThroughputRequest& throughput, const OfferUse& use,
+                        const CatalogLimits& limits, WallTime now) {
   Offer offer{.time = now, .etag = static_cast<uint64_t>(now.micros)};
   if (throughput.manual && throughput.autoscale_max) {
     return Error(Code::kInvalidArgument,
                  "Only one of manual throughput and autoscale settings may be given.");
   }
-  if (throughput.autoscale_max) {
-    offer.autoscale_max = *throughput.autoscale_max;
-    if (offer.autoscale_max < limits.autoscale_min || offer.autoscale_max % 1000 != 0 ||
-        offer.autoscale_max > limits.throughput_max) {
-      return Error(Code::kInvalidArgument, "The autoscale maximum throughput must be between " +
-                                               std::to_string(limits.autoscale_min) + " and " +
-                                               std::to_string(limits.throughput_max) +
-                                               " in increments of 1000.");
-    }
-    return offer;
+  offer.autoscale_max = throughput.autoscale_max.value_or(0);
+  if (!throughput.autoscale_max) {
+    offer.manual = throughput.manual.value_or(limits.default_throughput);
+    offer.chosen = throughput.manual.has_value();
   }
-  offer.manual = throughput.manual.value_or(limits.default_throughput);
-  offer.chosen = throughput.manual.has_value();
-  if (offer.manual < limits.throughput_min || offer.manual % 100 != 0 ||
-      offer.manual > limits.throughput_max) {
-    return Error(Code::kInvalidArgument, "The offer should have valid throughput values between " +
-                                             std::to_string(limits.throughput_min) + " and " +
-                                             std::to_string(limits.throughput_max) +
-                                             " inclusive in increments of 100.");
-  }
+  ORRERY_TRY_STATUS(CheckAmount(throughput.autoscale_max.value_or(offer.manual),
+                                throughput.autoscale_max.has_value(), use, limits));
   return offer;
 }
 
@@ -120,6 +108,11 @@ class Evaluation {
 
   Status CheckRoom() const;
   Status NumberOffer(Offer& offer);
+  // The offer as the change leaves it. `map` is null for the offer of a database.
+  Result<Offer> ChangeOffer(const Offer& before, const change::ReplaceOffer& what, size_t sharing,
+                            const partition::PartitionMap* map) const;
+  Status ChangeParts(const change::ReplaceOffer& what, const partition::PartitionMap* map,
+                     Offer& offer) const;
   void Drop(const Container& container);
   // A placement for each partition of a new container.
   Status Place(const Container& container);
@@ -160,7 +153,7 @@ Status Evaluation::Do(const change::CreateDatabase& what) {
   Database made{
       .id = DatabaseId(done.next.database++), .name = what.name, .time = in_.now, .etag = etag()};
   if (what.throughput.manual || what.throughput.autoscale_max) {
-    auto offer = MakeOffer(what.throughput, in_.limits, in_.now);
+    auto offer = MakeOffer(what.throughput, {}, in_.limits, in_.now);
     if (!offer) {
       return offer.error();
     }
@@ -249,7 +242,7 @@ Status Evaluation::Do(const change::CreateContainer& what) {
   size_t parts = 1;
   bool shares = database->offer && !what.throughput.manual && !what.throughput.autoscale_max;
   if (!shares) {
-    auto offer = MakeOffer(what.throughput, in_.limits, in_.now);
+    auto offer = MakeOffer(what.throughput, {}, in_.limits, in_.now);
     if (!offer) {
       return offer.error();
     }
@@ -299,16 +292,72 @@ Status Evaluation::Do(const change::DropContainer& what) {
   return Status::Ok();
 }
 
-Status Evaluation::Do(const change::ReplaceOffer& what) {
-  auto made = MakeOffer(what.throughput, in_.limits, in_.now);
-  if (!made) {
-    return made.error();
+// Buckets, and how the throughput is spread over partitions.
+Status Evaluation::ChangeParts(const change::ReplaceOffer& what, const partition::PartitionMap* map,
+                               Offer& offer) const {
+  if (!view_.writes(kThroughputFormat)) {
+    return Status(Code::kForbidden,
+                  "Not every node of the cluster runs a program that knows throughput buckets and "
+                  "redistribution.");
   }
-  made->number = what.number;
+  if (map == nullptr) {
+    return Status(Code::kInvalidArgument, "The throughput of a database has no parts.");
+  }
+  if (what.buckets) {
+    ORRERY_RETURN_IF_ERROR(CheckBuckets(*what.buckets));
+    if (what.buckets->any() && !offer.chosen) {
+      return Status(Code::kInvalidArgument,
+                    "Nobody chose the throughput of the container, so that nothing of it is "
+                    "limited: choose it before its buckets.");
+    }
+    offer.buckets = *what.buckets;
+  }
+  if (what.shares) {
+    auto redistributed = Redistribute(offer, *map, *what.shares, in_.limits);
+    if (!redistributed) {
+      return redistributed.error();
+    }
+    offer = std::move(*redistributed);
+  }
+  return Status::Ok();
+}
+
+Result<Offer> Evaluation::ChangeOffer(const Offer& before, const change::ReplaceOffer& what,
+                                      size_t sharing, const partition::PartitionMap* map) const {
+  ORRERY_TRY_STATUS(CheckEtag(what.if_match, before.etag, before.time));
+  Offer after = before;
+  after.time = in_.now;
+  after.etag = etag();
+  if (what.throughput.manual || what.throughput.autoscale_max) {
+    if (!before.custom.empty()) {
+      return Error(Code::kInvalidArgument,
+                   "The throughput is distributed over the partitions by hand: it can be changed "
+                   "as a whole when the policy is Equal again.");
+    }
+    OfferUse use{.most = before.most(), .sharing = sharing};
+    ORRERY_TRY(Offer made, MakeOffer(what.throughput, use, in_.limits, in_.now));
+    after.manual = made.manual;
+    after.autoscale_max = made.autoscale_max;
+    after.chosen = made.chosen;
+  }
+  if (what.buckets || what.shares) {
+    ORRERY_TRY_STATUS(ChangeParts(what, map, after));
+  }
+  bool remembers = before.most() > after.spendable() && view_.writes(kThroughputFormat);
+  after.highest = remembers ? before.most() : 0;
+  return after;
+}
+
+Status Evaluation::Do(const change::ReplaceOffer& what) {
   for (const auto& [name, database] : view_.databases) {
     if (database->offer && database->offer->number == what.number) {
-      ORRERY_RETURN_IF_ERROR(
-          CheckEtag(what.if_match, database->offer->etag, database->offer->time));
+      auto containers = view_.ContainersOf(database->id);
+      auto shares = [](const auto& container) { return !container->offer; };
+      auto sharing = static_cast<size_t>(std::ranges::count_if(containers, shares));
+      auto made = ChangeOffer(*database->offer, what, sharing, nullptr);
+      if (!made) {
+        return made.error();
+      }
       Database after = *database;
       after.offer = *made;
       Put(after);
@@ -317,8 +366,10 @@ Status Evaluation::Do(const change::ReplaceOffer& what) {
   }
   for (const auto& [id, container] : view_.containers_by_id) {
     if (container->offer && container->offer->number == what.number) {
-      ORRERY_RETURN_IF_ERROR(
-          CheckEtag(what.if_match, container->offer->etag, container->offer->time));
+      auto made = ChangeOffer(*container->offer, what, 0, container->map.get());
+      if (!made) {
+        return made.error();
+      }
       Container after = *container;
       after.offer = *made;
       Put(after);
@@ -503,7 +554,7 @@ Status Evaluation::Do(const change::BeginReshape& what) {
   if (before == nullptr || what.parents.empty()) {
     return NotFound();
   }
-  if (view_.clustered() && view_.next.format < kReshapeFormat) {
+  if (!view_.writes(kReshapeFormat)) {
     return Status(Code::kUnavailable, "A node of the cluster cannot split partitions yet.");
   }
   size_t running = 0;

@@ -48,6 +48,10 @@ class CatalogTest : public testing::Test {
   Status ReplaceOffer(uint32_t number, ThroughputRequest throughput, std::string if_match = "") {
     return node->Run(node->catalog().ReplaceOffer(number, throughput, std::move(if_match)));
   }
+  Status ChangeParts(const Container& container, change::ReplaceOffer change) {
+    change.number = container.offer->number;
+    return node->Run(node->catalog().ReplaceOffer(std::move(change)));
+  }
   bool SetKeys(const AccountKeys& keys) {
     std::vector<KeyChange> changes;
     for (size_t i = 0; i < kKeyCount; ++i) {
@@ -256,6 +260,60 @@ TEST_F(CatalogTest, AnOfferIsChangedAndNoPartitionGetsMoreThanItsLimit) {
   EXPECT_EQ(ReplaceOffer(number, {.manual = 450}).code(), Code::kInvalidArgument);
   EXPECT_EQ(ReplaceOffer(999, {.manual = 400}).code(), Code::kNotFound);
   EXPECT_EQ(ShareOf(*container), 10'000);
+}
+
+TEST_F(CatalogTest, AThroughputNeverFallsBelowAHundredthOfTheHighest) {
+  auto container = node->MakeContainer(Plain("c"), {.manual = 100'000});
+  uint32_t number = container->offer->number;
+  EXPECT_EQ(ReplaceOffer(number, {.manual = 900}).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(ReplaceOffer(number, {.manual = 1'000}).ok());
+  EXPECT_EQ(ShareOf(*container), 100);
+  EXPECT_TRUE(ReplaceOffer(number, {.manual = 5'000}).ok());
+  Open();
+  EXPECT_EQ(node->Find("dbs/d/colls/c")->offer->most(), 100'000u);
+  EXPECT_EQ(ReplaceOffer(number, {.manual = 900}).code(), Code::kInvalidArgument);
+  EXPECT_EQ(ReplaceOffer(number, {.autoscale_max = 9'000}).code(), Code::kInvalidArgument);
+  EXPECT_TRUE(ReplaceOffer(number, {.autoscale_max = 10'000}).ok());
+}
+
+TEST_F(CatalogTest, BucketsBelongToAContainerWithAChosenThroughput) {
+  change::ReplaceOffer buckets{.buckets = partition::Buckets{.percent = {20}, .unmarked = 1}};
+  auto container = node->MakeContainer(Plain("c"), {.manual = 400});
+  EXPECT_TRUE(ChangeParts(*container, buckets).ok());
+  Open();
+  EXPECT_EQ(node->Find("dbs/d/colls/c")->offer->buckets, *buckets.buckets);
+  EXPECT_EQ(node->Find("dbs/d/colls/c")->offer->manual, 400u);
+  auto governed = node->replicas().Find(container->map->ranges()[0].id);
+  EXPECT_TRUE(governed->governor().bucketed({}));
+  EXPECT_TRUE(ReplaceOffer(container->offer->number, {.manual = 500}).ok());
+  EXPECT_TRUE(governed->governor().bucketed({})) << "another amount leaves them";
+  change::ReplaceOffer wrong{.buckets = partition::Buckets{.percent = {20}, .unmarked = 2}};
+  EXPECT_EQ(ChangeParts(*container, wrong).code(), Code::kInvalidArgument);
+  auto unchosen = *CreateContainer("d", Plain("unchosen"));
+  EXPECT_EQ(ChangeParts(*unchosen, buckets).code(), Code::kInvalidArgument);
+  auto shared = *CreateDatabase("shared", {.manual = 400});
+  buckets.number = shared->offer->number;
+  EXPECT_EQ(node->Run(node->catalog().ReplaceOffer(buckets)).code(), Code::kInvalidArgument);
+}
+
+TEST_F(CatalogTest, ARedistributedThroughputIsTheSumAndIsChangedAsAWholeOnlyWhenEqualAgain) {
+  auto container = node->MakeContainer(Plain("c"), {.manual = 20'000});
+  PartitionId first = container->map->ranges()[0].id;
+  PartitionId second = container->map->ranges()[1].id;
+  auto share = [&](PartitionId id) { return node->replicas().Find(id)->governor().share(); };
+  change::ReplaceOffer shares{.shares = std::vector<PartitionShare>{{first, 3'000}}};
+  ASSERT_TRUE(ChangeParts(*container, shares).ok());
+  Open();
+  EXPECT_EQ(node->Find("dbs/d/colls/c")->offer->manual, 13'000u);
+  EXPECT_EQ(share(first), partition::RequestUnits(3'000));
+  EXPECT_EQ(share(second), partition::RequestUnits(10'000));
+  uint32_t number = container->offer->number;
+  EXPECT_EQ(ReplaceOffer(number, {.manual = 14'000}).code(), Code::kInvalidArgument);
+  change::ReplaceOffer equal{.shares = std::vector<PartitionShare>()};
+  ASSERT_TRUE(ChangeParts(*container, equal).ok());
+  EXPECT_EQ(share(first), partition::RequestUnits(6'500));
+  EXPECT_TRUE(ReplaceOffer(number, {.manual = 14'000}).ok());
+  EXPECT_EQ(share(second), partition::RequestUnits(7'000));
 }
 
 TEST_F(CatalogTest, EachPartitionGetsItsPartOfTheThroughput) {

@@ -14,7 +14,9 @@ using types::Value;
 namespace {
 
 constexpr uint8_t kRecordVersion = 1;
-constexpr uint8_t kReshapedVersion = 2;  // with reshapes, or an origin
+// With more than the first version knows: an offer that is more than an amount, reshapes, an
+// origin.
+constexpr uint8_t kLaterVersion = 2;
 constexpr size_t kNameMax = 255;
 constexpr size_t kUniqueKeysMax = 10;
 constexpr size_t kUniquePathsMax = 16;
@@ -123,8 +125,25 @@ Result<std::optional<int32_t>> ReadTtl(Value ttl) {
   return static_cast<int32_t>(ttl.integer());
 }
 
+// How an offer stands in a record.
+enum class OfferForm : uint8_t { kNone = 0, kAmount = 1, kMore = 2 };
+
+OfferForm FormOf(const std::optional<Offer>& offer) {
+  if (!offer) {
+    return OfferForm::kNone;
+  }
+  bool more = offer->highest != 0 || offer->buckets.any() || !offer->custom.empty();
+  return more ? OfferForm::kMore : OfferForm::kAmount;
+}
+
+// Older programs refuse a record with what they would not understand.
+uint8_t VersionFor(const std::optional<Offer>& offer) {
+  return FormOf(offer) == OfferForm::kMore ? kLaterVersion : kRecordVersion;
+}
+
 void EncodeOffer(Encoder& encoder, const std::optional<Offer>& offer) {
-  encoder.Bool(offer.has_value());
+  const OfferForm form = FormOf(offer);
+  encoder.U8(static_cast<uint8_t>(form));
   if (offer) {
     encoder.U32(offer->number);
     encoder.U64(offer->manual);
@@ -133,10 +152,43 @@ void EncodeOffer(Encoder& encoder, const std::optional<Offer>& offer) {
     encoder.U64(static_cast<uint64_t>(offer->time.micros));
     encoder.U64(offer->etag);
   }
+  if (form == OfferForm::kMore) {
+    encoder.U64(offer->highest);
+    for (uint8_t percent : offer->buckets.percent) {
+      encoder.U8(percent);
+    }
+    encoder.U8(offer->buckets.unmarked);
+    encoder.Varint(offer->custom.size());
+    for (const PartitionShare& share : offer->custom) {
+      encoder.Varint(share.partition.value());
+      encoder.Varint(share.throughput);
+    }
+  }
 }
 
-std::optional<Offer> DecodeOffer(Decoder& decoder) {
-  if (!decoder.Bool()) {
+void DecodeMore(Decoder& decoder, Offer& offer) {
+  offer.highest = decoder.U64();
+  for (uint8_t& percent : offer.buckets.percent) {
+    percent = decoder.U8();
+  }
+  offer.buckets.unmarked = decoder.U8();
+  uint64_t count = decoder.Varint();
+  if (count > partition::PartitionMap::kRangesMax || count > decoder.left()) {
+    decoder.Fail();
+  }
+  for (uint64_t i = 0; i < count && decoder.ok(); ++i) {
+    PartitionShare& share = offer.custom.emplace_back();
+    share.partition = PartitionId(decoder.Varint());
+    share.throughput = decoder.Varint();
+  }
+}
+
+std::optional<Offer> DecodeOffer(Decoder& decoder, uint8_t version) {
+  const auto form = static_cast<OfferForm>(decoder.U8());
+  if (form > (version == kLaterVersion ? OfferForm::kMore : OfferForm::kAmount)) {
+    decoder.Fail();
+  }
+  if (form == OfferForm::kNone || !decoder.ok()) {
     return std::nullopt;
   }
   Offer offer;
@@ -146,6 +198,9 @@ std::optional<Offer> DecodeOffer(Decoder& decoder) {
   offer.chosen = decoder.Bool();
   offer.time = {static_cast<int64_t>(decoder.U64())};
   offer.etag = decoder.U64();
+  if (form == OfferForm::kMore) {
+    DecodeMore(decoder, offer);
+  }
   return offer;
 }
 
@@ -353,7 +408,7 @@ Status CheckContainerChange(const Container& before, const Container& after) {
 std::string EncodeDatabase(const Database& database) {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(kRecordVersion);
+  encoder.U8(VersionFor(database.offer));
   encoder.U32(database.id.value());
   encoder.Bytes(database.name);
   encoder.U64(static_cast<uint64_t>(database.time.micros));
@@ -370,8 +425,8 @@ Result<Database> DecodeDatabase(std::string_view bytes) {
   database.name = decoder.Bytes();
   database.time = {static_cast<int64_t>(decoder.U64())};
   database.etag = decoder.U64();
-  database.offer = DecodeOffer(decoder);
-  if (!decoder.done() || version != kRecordVersion) {
+  database.offer = DecodeOffer(decoder, version);
+  if (!decoder.done() || (version != kRecordVersion && version != kLaterVersion)) {
     return Error(Code::kCorruption, "database record is malformed or newer than this program");
   }
   database.rid = types::DatabaseRid(database.id);
@@ -421,7 +476,8 @@ std::vector<Reshape> DecodeReshapes(Decoder& decoder) {
 std::string EncodeContainer(const Container& container) {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(container.reshapes.empty() ? kRecordVersion : kReshapedVersion);
+  bool later = !container.reshapes.empty() || VersionFor(container.offer) == kLaterVersion;
+  encoder.U8(later ? kLaterVersion : kRecordVersion);
   encoder.U32(container.id.value());
   encoder.U32(container.database.value());
   encoder.Bytes(container.database_name);
@@ -432,7 +488,7 @@ std::string EncodeContainer(const Container& container) {
   encoder.Bytes(container.definition.bson());
   EncodeOffer(encoder, container.offer);
   container.map->Encode(encoder);
-  if (!container.reshapes.empty()) {
+  if (later) {
     EncodeReshapes(encoder, container.reshapes);
   }
   return out;
@@ -450,13 +506,13 @@ Result<Container> DecodeContainer(std::string_view bytes) {
   container.time = {static_cast<int64_t>(decoder.U64())};
   container.etag = decoder.U64();
   std::string bson(decoder.Bytes());
-  container.offer = DecodeOffer(decoder);
-  if (!decoder.ok() || (version != kRecordVersion && version != kReshapedVersion)) {
+  container.offer = DecodeOffer(decoder, version);
+  if (!decoder.ok() || (version != kRecordVersion && version != kLaterVersion)) {
     return Error(Code::kCorruption, "container record is malformed or newer than this program");
   }
   ORRERY_TRY(partition::PartitionMap map, partition::PartitionMap::Decode(decoder));
   container.map = std::make_shared<const partition::PartitionMap>(std::move(map));
-  if (version == kReshapedVersion) {
+  if (version == kLaterVersion) {
     container.reshapes = DecodeReshapes(decoder);
     if (!decoder.ok()) {
       return Error(Code::kCorruption, "container record is malformed");
@@ -567,7 +623,7 @@ storage::ReplicaRecord DecodeBeginning(Decoder& decoder) {
 std::string EncodePlacement(const Placement& placement) {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(placement.origin ? kReshapedVersion : kRecordVersion);
+  encoder.U8(placement.origin ? kLaterVersion : kRecordVersion);
   encoder.Varint(placement.epoch);
   EncodeReplicas(encoder, placement.members);
   EncodeReplicas(encoder, placement.founders);
@@ -585,12 +641,12 @@ Result<Placement> DecodePlacement(std::string_view bytes) {
   placement.epoch = decoder.Varint();
   placement.members = DecodeReplicas(decoder);
   placement.founders = DecodeReplicas(decoder);
-  if (version == kReshapedVersion) {
+  if (version == kLaterVersion) {
     Origin& origin = placement.origin.emplace();
     origin.parents = DecodeParents(decoder);
     origin.record = DecodeBeginning(decoder);
   }
-  if (!decoder.done() || (version != kRecordVersion && version != kReshapedVersion)) {
+  if (!decoder.done() || (version != kRecordVersion && version != kLaterVersion)) {
     return Error(Code::kCorruption, "placement record is malformed or newer than this program");
   }
   return placement;

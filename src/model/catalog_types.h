@@ -2,6 +2,7 @@
 // placements. Values; immutable once published.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -24,7 +25,18 @@
 
 namespace orrery::model {
 
-// Provisioned throughput of a container or a database.
+// What every node of a cluster must read before it is written (CatalogCounters::format): offers
+// with more than an amount, and operations with a claim.
+inline constexpr uint32_t kThroughputFormat = 2;
+
+// The throughput of one partition where it was set.
+struct PartitionShare {
+  PartitionId partition;
+  uint64_t throughput = 0;  // RU/s
+  bool operator==(const PartitionShare&) const = default;
+};
+
+// Provisioned throughput of a container or a database. What it means is in model/throughput.h.
 struct Offer {
   uint32_t number = 0;         // of its rid; never reused
   uint64_t manual = 0;         // RU/s, if not autoscale
@@ -32,11 +44,18 @@ struct Offer {
   bool chosen = true;          // false: nobody chose it, so it throttles only in strict mode
   WallTime time;
   uint64_t etag = 0;
+  // The most that it ever was, if that is more than it is now; else 0.
+  uint64_t highest = 0;
+  // Of a container:
+  partition::Buckets buckets;
+  std::vector<PartitionShare> custom;  // by partition; empty: all partitions have equal shares
 
   bool autoscale() const { return autoscale_max != 0; }
   // What may be spent in a second.
   uint64_t spendable() const { return autoscale() ? autoscale_max : manual; }
-  // What is reported as provisioned: autoscale idles at a tenth.
+  // The most that it ever was.
+  uint64_t most() const { return std::max(highest, spendable()); }
+  // What is reported as provisioned while nothing is used: autoscale idles at a tenth.
   uint64_t reported() const { return autoscale() ? autoscale_max / 10 : manual; }
   bool operator==(const Offer&) const = default;
 };
@@ -194,6 +213,8 @@ struct CatalogView {
   std::map<GroupId, std::shared_ptr<const Placement>> placements;
 
   bool clustered() const { return cluster != 0; }
+  // Whether every node reads what is of this format.
+  bool writes(uint32_t format) const { return !clustered() || next.format >= format; }
   std::shared_ptr<const NodeRecord> FindNode(NodeId id) const;
   std::shared_ptr<const Placement> FindPlacement(GroupId group) const;
   std::shared_ptr<const Database> FindDatabase(DatabaseId id) const;

@@ -205,11 +205,19 @@ Result<ReadFeed::Page> ReadFeed::Page::Decode(std::string_view bytes) {
   return page;
 }
 
+void ReadTotals::Encode(Encoder& encoder) const {
+  if (with_use) {
+    encoder.Bool(true);
+  }
+}
+
 Result<std::unique_ptr<Operation>> ReadTotals::Decode(Decoder& decoder) {
-  if (!decoder.done()) {
+  auto operation = std::make_unique<ReadTotals>();
+  operation->with_use = decoder.left() > 0;
+  if ((operation->with_use && decoder.U8() != 1) || !decoder.done()) {
     return Error(Code::kInvalidArgument, "a malformed request for totals");
   }
-  return std::make_unique<ReadTotals>();
+  return operation;
 }
 
 runtime::Task<partition::Reply> ReadTotals::Run(partition::Replica& replica) {
@@ -218,18 +226,45 @@ runtime::Task<partition::Reply> ReadTotals::Run(partition::Replica& replica) {
   Encoder encoder(reply.body);
   encoder.U64(static_cast<uint64_t>(totals.bytes));
   encoder.U64(static_cast<uint64_t>(totals.items));
+  if (with_use) {
+    auto sustained = replica.governor().Sustained(replica.services().clock.Now());
+    encoder.U64(static_cast<uint64_t>(sustained.hundredths()));
+  }
   co_return reply;
 }
 
-Result<storage::Totals> ReadTotals::DecodeTotals(std::string_view body) {
-  Decoder decoder(body);
+namespace {
+
+storage::Totals TakeTotals(Decoder& decoder) {
   storage::Totals totals;
   totals.bytes = static_cast<int64_t>(decoder.U64());
   totals.items = static_cast<int64_t>(decoder.U64());
+  return totals;
+}
+
+std::unexpected<Status> MalformedTotals() {
+  return Error(Code::kInternal, "the totals of a partition are malformed");
+}
+
+}  // namespace
+
+Result<storage::Totals> ReadTotals::DecodeTotals(std::string_view body) {
+  Decoder decoder(body);
+  storage::Totals totals = TakeTotals(decoder);
   if (!decoder.done()) {
-    return Error(Code::kInternal, "the totals of a partition are malformed");
+    return MalformedTotals();
   }
   return totals;
+}
+
+Result<ReadTotals::Use> ReadTotals::DecodeUse(std::string_view body) {
+  Decoder decoder(body);
+  Use use{.totals = TakeTotals(decoder)};
+  use.sustained = partition::RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64()));
+  if (!decoder.done()) {
+    return MalformedTotals();
+  }
+  return use;
 }
 
 void RegisterItemOperations(partition::OperationRegistry& registry) {

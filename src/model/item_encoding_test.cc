@@ -68,6 +68,7 @@ std::vector<std::string> Messages() {
   feed.parameters = Json(R"({"v":[{"name":"@a","value":1}]})");
   feed.session = Lsn(5);
   feed.level = partition::ReadLevel::kStrong;
+  feed.claim = {.priority = partition::Priority::kLow, .bucket = 5};
   add(feed);
   ReadFeed plain;
   add(plain);
@@ -123,9 +124,35 @@ TEST(ItemEncodingTest, AnOperationWithBytesBehindItIsRefused) {
 
 TEST(ItemEncodingTest, ANewerMessageAndAnUnknownKindAreRefused) {
   std::string newer = Messages()[0];
-  newer[0] = 2;
+  newer[0] = 3;
   EXPECT_FALSE(Registry().DecodeMessage(newer));
   EXPECT_FALSE(OperationRegistry().DecodeMessage(Messages()[0]));
+}
+
+TEST(ItemEncodingTest, OnlyAnOperationWithAClaimHasTheFormThatOlderNodesCannotRead) {
+  ReadItem read;
+  EXPECT_EQ(OperationRegistry::EncodeMessage(read)[0], 1);
+  read.claim.priority = partition::Priority::kLow;
+  EXPECT_EQ(OperationRegistry::EncodeMessage(read)[0], 2);
+  read.claim = {.bucket = 3};
+  std::string message = OperationRegistry::EncodeMessage(read);
+  auto decoded = Registry().DecodeMessage(message);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ((*decoded)->claim, read.claim);
+  read.claim = {.bucket = 6};
+  EXPECT_FALSE(Registry().DecodeMessage(OperationRegistry::EncodeMessage(read)));
+}
+
+TEST(ItemEncodingTest, TotalsAreAskedForWithTheUseOrWithout) {
+  for (bool with_use : {false, true}) {
+    ReadTotals read;
+    read.with_use = with_use;
+    std::string message = OperationRegistry::EncodeMessage(read);
+    auto decoded = Registry().DecodeMessage(message);
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ(static_cast<ReadTotals&>(**decoded).with_use, with_use);
+    EXPECT_FALSE(Registry().DecodeMessage(message + '\0'));
+  }
 }
 
 TEST(ItemEncodingTest, FlippedBitsGiveAnErrorOrAnOperationThatCanBeSentAgain) {

@@ -160,15 +160,23 @@ class DeleteItems final : public partition::Operation {
 // How much a partition holds, as its leader counts it. Costs nothing.
 class ReadTotals final : public partition::Operation {
  public:
+  // Also what its budget sustained; only where every node has kThroughputFormat.
+  bool with_use = false;
+
   ReadTotals() { level = partition::ReadLevel::kBounded; }
   partition::OperationKind kind() const override { return partition::OperationKind::kReadTotals; }
   bool writes() const override { return false; }
   bool runs_anywhere() const override { return true; }
-  void Encode(Encoder& encoder) const override {}
+  void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   partition::RequestUnits least_price() const override { return {}; }
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
   static Result<storage::Totals> DecodeTotals(std::string_view body);
+  struct Use {
+    storage::Totals totals;
+    partition::RequestUnits sustained;  // of the budget that the partition owns
+  };
+  static Result<Use> DecodeUse(std::string_view body);
 };
 
 void RegisterItemOperations(partition::OperationRegistry& registry);

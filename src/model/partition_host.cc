@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "model/items.h"
+#include "model/throughput.h"
 #include "replication/local_replica_set.h"
 
 namespace orrery::model {
@@ -21,33 +22,35 @@ PartitionHost::PartitionHost(Catalog& catalog, storage::Store& store, runtime::W
       options_(options),
       services_{.state = store.state(), .workers = workers, .clock = clock} {}
 
-PartitionHost::Share PartitionHost::ShareOf(const Container& container,
-                                            const Database& database) const {
+PartitionHost::Share PartitionHost::ShareOf(const Container& container, const Database& database,
+                                            PartitionId partition) const {
   if (!container.offer) {
-    return {.per_partition = database.offer->spendable(), .governed = true};
+    return {.units = RequestUnits(static_cast<double>(database.offer->spendable())),
+            .governed = true};
   }
-  // Throughput that needs more partitions is given when they are there.
-  uint64_t each = container.offer->spendable() / container.map->ranges().size();
-  return {.per_partition = std::clamp<uint64_t>(each, 1, catalog_.limits().partition_throughput),
-          .governed = container.offer->chosen || options_.strict};
+  // While splits are pending, partitions have what they can have.
+  RequestUnits most(static_cast<double>(catalog_.limits().partition_throughput));
+  return {.units = std::min(model::ShareOf(*container.offer, *container.map, partition), most),
+          .governed = container.offer->chosen || options_.strict,
+          .buckets = container.offer->buckets};
 }
 
 std::shared_ptr<partition::Budget> PartitionHost::BudgetOf(const Container& container,
                                                            const Database& database,
                                                            const partition::PartitionRange& range,
                                                            const Share& share) {
-  auto units = RequestUnits(static_cast<double>(share.per_partition));
   if (container.offer) {
-    auto own = std::make_shared<partition::Budget>(units, options_.burst);
+    auto own = std::make_shared<partition::Budget>(share.units, options_.burst);
+    own->governor().SetBuckets(share.buckets, clock_.Now());
     own->SetOwner({container.id, range});
     return own;
   }
   auto& shared = shared_budgets_[database.id];
   if (shared == nullptr) {
-    shared = std::make_shared<partition::Budget>(units, options_.burst);
+    shared = std::make_shared<partition::Budget>(share.units, options_.burst);
   } else {
     // The offer may have changed while no container used it.
-    shared->governor().SetShare(units, clock_.Now());
+    shared->governor().SetShare(share.units, clock_.Now());
   }
   return shared;
 }
@@ -56,7 +59,7 @@ std::shared_ptr<Replica> PartitionHost::MakeReplica(
     const std::shared_ptr<const Container>& container, const Database& database,
     const partition::PartitionRange& range, std::shared_ptr<replication::ReplicaSet> set,
     const std::vector<std::string>& outcomes) {
-  Share share = ShareOf(*container, database);
+  Share share = ShareOf(*container, database, range.id);
   GroupId group(range.id.value());
   auto replica = std::make_shared<Replica>(
       container->id, range, container, BudgetOf(*container, database, range, share), share.governed,
@@ -195,13 +198,13 @@ Task<> PartitionHost::Retire(std::vector<PartitionId> parents, runtime::Gate::Pa
 
 void PartitionHost::OnChanged(const std::shared_ptr<const Container>& container,
                               const Database& database) {
-  Share share = ShareOf(*container, database);
   for (const partition::PartitionRange& range : container->map->ranges()) {
     if (auto replica = replicas_.Find(range.id)) {
+      Share share = ShareOf(*container, database, range.id);
       replica->SetSchema(container);
       replica->SetGoverned(share.governed);
-      replica->governor().SetShare(RequestUnits(static_cast<double>(share.per_partition)),
-                                   clock_.Now());
+      replica->governor().SetShare(share.units, clock_.Now());
+      replica->governor().SetBuckets(share.buckets, clock_.Now());
     }
   }
 }

@@ -73,10 +73,12 @@ class PartitionHost final : public CatalogListener {
 
  private:
   struct Share {
-    uint64_t per_partition = 0;
+    partition::RequestUnits units;  // RU/s
     bool governed = false;
+    partition::Buckets buckets;
   };
-  Share ShareOf(const Container& container, const Database& database) const;
+  // Of one partition, or of the database that it shares.
+  Share ShareOf(const Container& container, const Database& database, PartitionId partition) const;
   std::vector<std::shared_ptr<partition::Replica>> MakeReplicas(
       const std::shared_ptr<const Container>& container, const Database& database);
   std::shared_ptr<partition::Budget> BudgetOf(const Container& container, const Database& database,

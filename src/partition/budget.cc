@@ -11,6 +11,7 @@ namespace {
 constexpr RequestUnits kNone;
 constexpr Duration kSliceTime = std::chrono::milliseconds(100);
 constexpr Duration kRefusedPause = std::chrono::milliseconds(20);
+constexpr Duration kHighOnly = std::chrono::seconds(1);
 constexpr RequestUnits kWantMin(10);
 constexpr RequestUnits kWantMax(100'000);
 
@@ -56,10 +57,10 @@ bool Budget::HasSlice(Instant now) {
   return slice_ > kNone;
 }
 
-bool Budget::Take(RequestUnits least, Instant now) {
+bool Budget::Take(RequestUnits least, Instant now, Priority priority) {
   std::lock_guard lock(mutex_);
   Expire(now);
-  if (slice_ <= kNone) {
+  if (slice_ <= kNone || (priority == Priority::kLow && now < high_only_until_)) {
     return false;
   }
   slice_ -= least;
@@ -91,6 +92,7 @@ void Budget::EndBorrow(RequestUnits granted, Instant now) {
   slice_end_ = now + kSliceTime;
   if (slice_ <= kNone) {
     not_before_ = now + kRefusedPause;
+    high_only_until_ = now + kHighOnly;
   }
 }
 

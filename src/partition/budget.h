@@ -4,7 +4,8 @@
 // leader of the database's first partition. There the governor decides. Elsewhere units are
 // borrowed from the owner: a slice is good for 100 ms, what is left of it then goes back with the
 // next request, and what was overdrawn is asked for in addition. How much is asked for follows what
-// the last slices were used for.
+// the last slices were used for. While the owner has nothing to lend, and for a second after, a
+// slice is for operations of high priority only.
 //
 // Thread-safe, like the governor.
 #pragma once
@@ -38,7 +39,7 @@ class Budget {
 
   // As those of the governor, from the slice. Take: false if nothing is left.
   bool HasSlice(Instant now);
-  bool Take(RequestUnits least, Instant now);
+  bool Take(RequestUnits least, Instant now, Priority priority = Priority::kHigh);
   void Settle(RequestUnits rest, Instant now);
 
   struct Ask {
@@ -62,6 +63,7 @@ class Budget {
   RequestUnits want_ = RequestUnits(10);
   Instant slice_end_;
   Instant not_before_;
+  Instant high_only_until_;
   bool asking_ = false;
 };
 

@@ -34,6 +34,20 @@ TEST(BudgetTest, WhatIsLeftAfterATenthOfASecondGoesBack) {
   EXPECT_EQ(ask->back, RequestUnits(6));
 }
 
+TEST(BudgetTest, WhenTheOwnerHasNothingASliceIsForHighPriorityOnly) {
+  Budget budget(RequestUnits(400));
+  ASSERT_TRUE(budget.BeginBorrow(At(0)));
+  budget.EndBorrow(RequestUnits(0), At(0));
+  ASSERT_TRUE(budget.BeginBorrow(At(20)));
+  budget.EndBorrow(RequestUnits(10), At(20));
+  EXPECT_FALSE(budget.Take(RequestUnits(1), At(30), Priority::kLow));
+  EXPECT_TRUE(budget.Take(RequestUnits(1), At(30)));
+  ASSERT_FALSE(budget.HasSlice(At(1000)));
+  ASSERT_TRUE(budget.BeginBorrow(At(1000)));
+  budget.EndBorrow(RequestUnits(10), At(1000));
+  EXPECT_TRUE(budget.Take(RequestUnits(1), At(1001), Priority::kLow));
+}
+
 TEST(BudgetTest, WhoNeedsMoreAsksForMore) {
   Budget budget(RequestUnits(400));
   ASSERT_TRUE(budget.BeginBorrow(At(0)));

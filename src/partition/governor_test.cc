@@ -14,13 +14,16 @@ using namespace std::chrono_literals;
 Instant At(Duration since) { return Instant(since); }
 
 // Reserves one unit at a time until the governor refuses; gives back how many it admitted.
-int AdmittedUnits(Governor& governor, Duration since) {
+int AdmittedUnits(Governor& governor, Duration since, const Claim& claim = {}) {
   int admitted = 0;
-  while (admitted < 100'000 && governor.Reserve(RequestUnits(1), At(since)) == Duration::zero()) {
+  while (admitted < 100'000 &&
+         governor.Reserve(RequestUnits(1), At(since), claim) == Duration::zero()) {
     ++admitted;
   }
   return admitted;
 }
+
+constexpr Claim kLow{.priority = Priority::kLow};
 
 TEST(GovernorTest, AWindowGivesExactlyItsShare) {
   Governor governor(RequestUnits(400));
@@ -221,6 +224,142 @@ TEST(GovernorBurstTest, WhatComesBackFillsTheSavings) {
   governor.Settle(RequestUnits(-300), At(1s));
   EXPECT_EQ(AdmittedUnits(governor, 1s), 400);
   EXPECT_EQ(AdmittedUnits(governor, 2s), 400);
+}
+
+TEST(GovernorBurstTest, APartitionAtTheCeilingSavesNothingForASmallerShare) {
+  Governor governor(RequestUnits(3000), true);
+  governor.Settle(RequestUnits(0), At(0s));
+  governor.SetShare(RequestUnits(400), At(100s));
+  EXPECT_EQ(AdmittedUnits(governor, 101s), 400 + 400);  // what the last window did not use
+}
+
+TEST(GovernorBurstTest, SavingsAreLostAboveTheCeiling) {
+  Governor governor(RequestUnits(400), true);
+  governor.Settle(RequestUnits(0), At(0s));
+  governor.SetShare(RequestUnits(5000), At(100s));
+  governor.SetShare(RequestUnits(400), At(100s));
+  EXPECT_EQ(AdmittedUnits(governor, 100s), 400);
+}
+
+TEST(GovernorSustainedTest, OnlyWhatEveryOneOfFiveSecondsUsedIsSustained) {
+  Governor governor(RequestUnits(1000));
+  for (int second = 0; second < 5; ++second) {
+    EXPECT_EQ(governor.Sustained(At(std::chrono::seconds(second))), RequestUnits(0)) << second;
+    governor.Settle(RequestUnits(300 + 100 * second), At(std::chrono::seconds(second)));
+  }
+  EXPECT_EQ(governor.Sustained(At(5s)), RequestUnits(300));
+  governor.Settle(RequestUnits(900), At(5s));
+  EXPECT_EQ(governor.Sustained(At(6s)), RequestUnits(400));
+}
+
+TEST(GovernorSustainedTest, ASecondWithoutUseEndsIt) {
+  Governor governor(RequestUnits(1000));
+  for (int second = 0; second < 6; ++second) {
+    governor.Settle(RequestUnits(500), At(std::chrono::seconds(second)));
+  }
+  EXPECT_EQ(governor.Sustained(At(6s)), RequestUnits(500));
+  EXPECT_EQ(governor.Sustained(At(7s)), RequestUnits(0));
+  EXPECT_EQ(governor.Sustained(At(1'000'000s)), RequestUnits(0));
+}
+
+TEST(GovernorPriorityTest, LowAloneMayUseEverything) {
+  Governor governor(RequestUnits(400));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, kLow), 400);
+  EXPECT_EQ(AdmittedUnits(governor, 1s, kLow), 400);
+}
+
+TEST(GovernorPriorityTest, LowLeavesToHighWhatHighUsedInTheSecondBefore) {
+  Governor governor(RequestUnits(400));
+  governor.Settle(RequestUnits(300), At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 1s, kLow), 100);
+  EXPECT_EQ(governor.Reserve(RequestUnits(1), At(1200ms), kLow), Duration(800ms));
+  EXPECT_EQ(AdmittedUnits(governor, 1s), 300);
+}
+
+TEST(GovernorPriorityTest, WhatHighHasTakenIsNotKeptAgain) {
+  Governor governor(RequestUnits(400));
+  governor.Settle(RequestUnits(300), At(0s));
+  governor.Settle(RequestUnits(250), At(1s));
+  EXPECT_EQ(AdmittedUnits(governor, 1s, kLow), 100);
+}
+
+TEST(GovernorPriorityTest, AfterHighWasRefusedLowGetsNothingInTheNextSecond) {
+  Governor governor(RequestUnits(400));
+  governor.Settle(RequestUnits(400), At(0s), kLow);
+  EXPECT_GT(governor.Reserve(RequestUnits(1), At(500ms)), Duration::zero());
+  EXPECT_EQ(AdmittedUnits(governor, 1s, kLow), 0);
+  EXPECT_EQ(AdmittedUnits(governor, 1s), 400);
+  EXPECT_EQ(AdmittedUnits(governor, 3s, kLow), 400) << "a second without High is between";
+}
+
+TEST(GovernorPriorityTest, ARefusedLowTakesNothingFromLow) {
+  Governor governor(RequestUnits(400));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, kLow), 400);
+  EXPECT_GT(governor.Reserve(RequestUnits(1), At(0s), kLow), Duration::zero());
+  EXPECT_EQ(AdmittedUnits(governor, 1s, kLow), 400);
+}
+
+constexpr Claim Bucket(uint8_t bucket) { return {.bucket = bucket}; }
+
+TEST(GovernorBucketTest, ABucketGetsItsPercentageAndTheRestStaysForOthers) {
+  Governor governor(RequestUnits(1000));
+  governor.SetBuckets({.percent = {20, 50}}, At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(1)), 200);
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(2)), 500);
+  EXPECT_EQ(AdmittedUnits(governor, 0s), 300);
+  EXPECT_EQ(AdmittedUnits(governor, 1s, Bucket(1)), 200);
+}
+
+TEST(GovernorBucketTest, NothingIsKeptForABucket) {
+  Governor governor(RequestUnits(1000));
+  governor.SetBuckets({.percent = {20}}, At(0s));
+  bool bucket_full = false;
+  EXPECT_EQ(AdmittedUnits(governor, 0s), 1000);
+  EXPECT_GT(governor.Reserve(RequestUnits(1), At(0s), Bucket(1), &bucket_full), Duration::zero());
+  EXPECT_FALSE(bucket_full);
+}
+
+TEST(GovernorBucketTest, ARefusalForTheBucketSaysSo) {
+  Governor governor(RequestUnits(1000));
+  governor.SetBuckets({.percent = {20}}, At(0s));
+  governor.Settle(RequestUnits(500), At(0s), Bucket(1));
+  bool bucket_full = false;
+  EXPECT_EQ(governor.Reserve(RequestUnits(1), At(0s), Bucket(1), &bucket_full), Duration(2s));
+  EXPECT_TRUE(bucket_full);
+  EXPECT_EQ(AdmittedUnits(governor, 2s, Bucket(1)), 100) << "its own windows pay its debt";
+}
+
+TEST(GovernorBucketTest, ABucketThatDoesNotExistLimitsNothing) {
+  Governor governor(RequestUnits(1000));
+  governor.SetBuckets({.percent = {20}}, At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(4)), 1000);
+}
+
+TEST(GovernorBucketTest, RequestsThatNameNoneAreInTheDefaultBucket) {
+  Governor governor(RequestUnits(1000));
+  governor.SetBuckets({.percent = {20, 50}, .unmarked = 1}, At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 0s), 200);
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(2)), 500);
+  EXPECT_EQ(governor.Lend(RequestUnits(10), RequestUnits(0), At(0s)), RequestUnits(10));
+}
+
+TEST(GovernorBucketTest, ABucketCannotSpendWhatWasSaved) {
+  Governor governor(RequestUnits(400), true);
+  governor.SetBuckets({.percent = {100}}, At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 100s, Bucket(1)), 400);
+  EXPECT_EQ(AdmittedUnits(governor, 100s), 2600);
+}
+
+TEST(GovernorBucketTest, CapsFollowTheShareAndNewPercentages) {
+  Governor governor(RequestUnits(1000));
+  governor.SetBuckets({.percent = {20}}, At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(1)), 200);
+  governor.SetShare(RequestUnits(2000), At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(1)), 200);
+  governor.SetBuckets({.percent = {50}}, At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(1)), 600);
+  governor.SetBuckets({}, At(0s));
+  EXPECT_EQ(AdmittedUnits(governor, 0s, Bucket(1)), 1000);
 }
 
 TEST(GovernorTest, ThreadsTogetherGetExactlyTheShare) {

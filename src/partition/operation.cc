@@ -4,7 +4,9 @@ namespace orrery::partition {
 
 namespace {
 constexpr uint8_t kMessageVersion = 1;
-}
+// With a claim that is not the default one; from format 2 of a cluster on.
+constexpr uint8_t kClaimVersion = 2;
+}  // namespace
 
 void Reply::Encode(Encoder& encoder) const {
   encoder.U8(static_cast<uint8_t>(status.code()));
@@ -40,7 +42,8 @@ std::string OperationRegistry::EncodeMessage(const Operation& operation) {
   const Target& target = operation.target;
   std::string bytes;
   Encoder encoder(bytes);
-  encoder.U8(kMessageVersion);
+  const bool claims = operation.claim != Claim();
+  encoder.U8(claims ? kClaimVersion : kMessageVersion);
   encoder.U32(target.container.value());
   encoder.Varint(target.partition.value());
   encoder.Varint(target.generation);
@@ -48,6 +51,10 @@ std::string OperationRegistry::EncodeMessage(const Operation& operation) {
   encoder.U64(operation.id.high);
   encoder.U64(operation.id.low);
   encoder.U8(static_cast<uint8_t>(operation.level));
+  if (claims) {
+    encoder.U8(static_cast<uint8_t>(operation.claim.priority));
+    encoder.U8(operation.claim.bucket);
+  }
   encoder.U8(static_cast<uint8_t>(operation.kind()));
   operation.Encode(encoder);
   return bytes;
@@ -63,10 +70,16 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
   target.schema_version = decoder.Varint();
   storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
   auto level = static_cast<ReadLevel>(decoder.U8());
+  Claim claim;
+  if (version == kClaimVersion) {
+    claim.priority = static_cast<Priority>(decoder.U8());
+    claim.bucket = decoder.U8();
+  }
   auto kind = static_cast<OperationKind>(decoder.U8());
   auto found = decoders_.find(kind);
-  if (!decoder.ok() || version != kMessageVersion || level > ReadLevel::kEventual ||
-      found == decoders_.end()) {
+  if (!decoder.ok() || (version != kMessageVersion && version != kClaimVersion) ||
+      level > ReadLevel::kEventual || claim.priority > Priority::kLow ||
+      claim.bucket > kBucketsMax || found == decoders_.end()) {
     return Error(Code::kInvalidArgument,
                  "operation message is malformed or newer than this program");
   }
@@ -77,6 +90,7 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
   operation->id = id;
   operation->target = target;
   operation->level = level;
+  operation->claim = claim;
   return operation;
 }
 

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/status.h"
 #include "base/strong_id.h"
+#include "partition/claim.h"
 #include "partition/pricing.h"
 #include "runtime/task.h"
 #include "storage/write_set.h"
@@ -42,7 +43,8 @@ struct Reply {
   Lsn lsn;                // what the partition has applied, for the session token
   PartitionId partition;  // who answered
   NodeId leader;          // with kNotLeader: who may lead; 0: not known
-  std::string body;       // each operation's own form
+  // Each operation's own form. With kThrottled: not empty if it is for the bucket alone.
+  std::string body;
 
   void Encode(Encoder& encoder) const;
   static Reply Decode(Decoder& decoder);
@@ -77,6 +79,8 @@ class Operation {
   virtual Lsn session_token() const { return Lsn(); }
 
   ReadLevel level = ReadLevel::kSession;
+  // Nodes of format 1 cannot read any but the default one.
+  Claim claim;
   // The same for every try of the operation.
   storage::OperationId id;
   // Where this try goes; set by whoever executes it.
@@ -88,7 +92,7 @@ class OperationRegistry {
   using Decode = std::function<Result<std::unique_ptr<Operation>>(Decoder&)>;
   void Register(OperationKind kind, Decode decode) { decoders_[kind] = std::move(decode); }
 
-  // message = version u8, target, id, level u8, kind u8, body.
+  // message = version u8, target, id, level u8, [claim, from version 2 on], kind u8, body.
   static std::string EncodeMessage(const Operation& operation);
   // With its target and id. kInvalidArgument for anything malformed.
   Result<std::unique_ptr<Operation>> DecodeMessage(std::string_view bytes) const;

@@ -90,14 +90,19 @@ runtime::Task<Reply> Replica::Execute(Operation& operation) {
   requests_.fetch_add(1, std::memory_order_relaxed);
   Payer payer = Payer::kNobody;
   Duration wait = Duration::zero();
+  bool bucket_full = false;
   // What the system does by itself is on nobody's account.
   if (least > RequestUnits() && governed_.load(std::memory_order_relaxed)) {
     payer = Payer::kSlice;
     if (OwnsBudget()) {
       payer = Payer::kGovernor;
-      wait = budget_->governor().Reserve(least, services_.clock.Now());
+      wait =
+          budget_->governor().Reserve(least, services_.clock.Now(), operation.claim, &bucket_full);
     } else if (set_->leads()) {
-      wait = co_await TakeSlice(least) ? Duration::zero() : kNoSlicePause;
+      bool taken = co_await TakeSlice(least, operation.claim.priority);
+      wait = taken ? Duration::zero() : kNoSlicePause;
+    } else if (!UsesSlices(operation)) {
+      co_return MakeReply(Status(Code::kNotLeader, "only the leader weighs it"), {});
     } else if (!budget_->Take(least, services_.clock.Now())) {
       Borrow();
       co_return MakeReply(Status(Code::kNotLeader, "nothing is borrowed for reads here"), {});
@@ -106,7 +111,9 @@ runtime::Task<Reply> Replica::Execute(Operation& operation) {
   if (wait > Duration::zero()) {
     throttled_.fetch_add(1, std::memory_order_relaxed);
     auto ms = static_cast<uint32_t>((wait.count() + 999) / 1000);
-    co_return MakeReply(Status::Throttled(ms), PriceOfThrottled());
+    Reply reply = MakeReply(Status::Throttled(ms), PriceOfThrottled());
+    reply.body.assign(bucket_full ? 1 : 0, '\1');
+    co_return reply;
   }
   if (operation.runs_anywhere() || worker_.IsCurrent()) {
     co_return co_await RunAdmitted(operation, least, payer);
@@ -122,11 +129,22 @@ bool Replica::MayServe(const Operation& operation) {
   if (operation.writes() || !AnyReplica(operation)) {
     return false;
   }
-  if (!governed_.load(std::memory_order_relaxed) || budget_->HasSlice(services_.clock.Now())) {
+  if (!governed_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  if (!UsesSlices(operation)) {
+    return false;
+  }
+  if (budget_->HasSlice(services_.clock.Now())) {
     return true;
   }
   Borrow();
   return false;
+}
+
+bool Replica::UsesSlices(const Operation& operation) const {
+  return operation.claim.priority == Priority::kHigh &&
+         !budget_->governor().bucketed(operation.claim);
 }
 
 bool Replica::OwnsBudget() const {
@@ -151,9 +169,9 @@ void Replica::Borrow() {
 }
 
 // A leader cannot send anyone elsewhere: it waits a little for units.
-runtime::Task<bool> Replica::TakeSlice(RequestUnits least) {
+runtime::Task<bool> Replica::TakeSlice(RequestUnits least, Priority priority) {
   Instant until = services_.clock.Now() + kSliceWait;
-  while (!budget_->Take(least, services_.clock.Now())) {
+  while (!budget_->Take(least, services_.clock.Now(), priority)) {
     if (services_.clock.Now() >= until) {
       co_return false;
     }
@@ -188,7 +206,7 @@ runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits lea
   charge_hundredths_.fetch_add(static_cast<uint64_t>(reply.charge.hundredths()),
                                std::memory_order_relaxed);
   if (payer == Payer::kGovernor) {
-    budget_->governor().Settle(reply.charge - least, services_.clock.Now());
+    budget_->governor().Settle(reply.charge - least, services_.clock.Now(), operation.claim);
   } else if (payer == Payer::kSlice) {
     budget_->Settle(reply.charge - least, services_.clock.Now());
   }

@@ -154,7 +154,9 @@ class Replica final : public replication::ApplyListener {
   runtime::Task<Reply> RunAdmitted(Operation& operation, RequestUnits least, Payer payer);
   bool OwnsBudget() const;
   void Borrow();
-  runtime::Task<bool> TakeSlice(RequestUnits least);
+  // Where another owns the budget: only who owns it can tell High from Low and knows the buckets.
+  bool UsesSlices(const Operation& operation) const;
+  runtime::Task<bool> TakeSlice(RequestUnits least, Priority priority);
 
   const ContainerId container_;
   const PartitionRange range_;

@@ -91,6 +91,7 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
     co_return;
   }
   constexpr std::string_view kNodes = "_orrery/nodes";
+  constexpr std::string_view kThroughput = "_orrery/throughput/";
   if (path == kNodes && request.method == "GET" && instance_->clustered()) {
     AnswerJson(reply, 200, co_await NodesJson());
     co_return;
@@ -104,6 +105,8 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
                                       request.body);
   } else if (path.starts_with("_orrery/balancer/") && request.method == "POST") {
     status = co_await ChangeBalancer(path.substr(std::string_view("_orrery/balancer/").size()));
+  } else if (path.starts_with(kThroughput) && request.method == "POST") {
+    status = co_await ChangeThroughput(path.substr(kThroughput.size()), request.body);
   } else if (path.starts_with(kNodes) && !instance_->clustered()) {
     status = Status(Code::kInvalidArgument, "this server is alone: it is no node of a cluster");
   } else if (path.starts_with("_orrery/nodes/") && request.method == "POST") {

@@ -200,6 +200,54 @@ int ChangeBalancer(const CommandOptions& options, const std::string& action,
   return 0;
 }
 
+struct ContainerName {
+  std::string database;
+  std::string container;
+};
+
+Result<ContainerName> NameOf(const CommandOptions& options) {
+  size_t slash = options.container.find('/');
+  if (slash == std::string::npos) {
+    return Error(Code::kInvalidArgument, "name the container as DATABASE/CONTAINER");
+  }
+  return ContainerName{options.container.substr(0, slash), options.container.substr(slash + 1)};
+}
+
+// `[{"id":"1","<amount>":"20"}]` of 1=20; the server looks whether they are numbers.
+Result<std::string> ListOf(const std::vector<std::string>& amounts, std::string_view amount) {
+  std::string list = "[";
+  for (const std::string& text : amounts) {
+    size_t equals = text.find('=');
+    if (equals == std::string::npos) {
+      return Error(Code::kInvalidArgument, "'" + text + "' is not of the form NUMBER=AMOUNT");
+    }
+    list += list.size() == 1 ? "{\"id\":" : ",{\"id\":";
+    types::AppendJsonString(text.substr(0, equals), list);
+    list += ",\"" + std::string(amount) + "\":";
+    types::AppendJsonString(text.substr(equals + 1), list);
+    list += '}';
+  }
+  return list + "]";
+}
+
+// Sends a change of the container's throughput, and shows what has become of it.
+int ChangeThroughput(const CommandOptions& options, const std::string& what,
+                     const std::string& members) {
+  auto name = NameOf(options);
+  if (!name) {
+    return Fail(name.error());
+  }
+  std::string body = "{\"database\":";
+  types::AppendJsonString(name->database, body);
+  body += ",\"container\":";
+  types::AppendJsonString(name->container, body);
+  body += members + "}";
+  if (auto done = Ask(options, "POST", "_orrery/throughput/" + what, body); !done) {
+    return Fail(done.error());
+  }
+  return RunThroughputShow(options);
+}
+
 }  // namespace
 
 int RunPartitionSplit(const CommandOptions& options) {
@@ -228,6 +276,52 @@ int RunBalancerPause(const CommandOptions& options) {
 
 int RunBalancerResume(const CommandOptions& options) {
   return ChangeBalancer(options, "resume", "partitions are split, merged and moved as needed");
+}
+
+int RunThroughputShow(const CommandOptions& options) {
+  auto name = NameOf(options);
+  if (!name) {
+    return Fail(name.error());
+  }
+  auto answer = Ask(options, "GET", "_orrery/status", "");
+  if (!answer) {
+    return Fail(answer.error());
+  }
+  auto status = types::Document::FromJson(*answer);
+  if (!status) {
+    return Fail(status.error());
+  }
+  if (!PrintThroughput(status->root(), name->database, name->container)) {
+    return Fail(Status(Code::kNotFound, "there is no container " + options.container));
+  }
+  return 0;
+}
+
+int RunThroughputBuckets(const CommandOptions& options) {
+  if (options.amounts.empty() != options.none) {
+    return Fail(Status(Code::kInvalidArgument, "name buckets, as 1=20, or say --none"));
+  }
+  auto list = ListOf(options.amounts, "percent");
+  if (!list) {
+    return Fail(list.error());
+  }
+  std::string members = ",\"buckets\":" + *list;
+  if (options.default_bucket != 0) {
+    members += ",\"default\":" + std::to_string(options.default_bucket);
+  }
+  return ChangeThroughput(options, "buckets", members);
+}
+
+int RunThroughputRedistribute(const CommandOptions& options) {
+  if (options.amounts.empty() != options.equal) {
+    return Fail(Status(Code::kInvalidArgument, "name partitions, as 3=5000, or say --equal"));
+  }
+  auto list = ListOf(options.amounts, "throughput");
+  if (!list) {
+    return Fail(list.error());
+  }
+  return ChangeThroughput(options, "redistribute",
+                          options.equal ? ",\"policy\":\"Equal\"" : ",\"partitions\":" + *list);
 }
 
 int RunBackup(const CommandOptions& options) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace orrery::server {
 
@@ -18,6 +19,12 @@ struct CommandOptions {
   uint32_t to = 0;
   bool json = false;
   bool watch = false;  // again every second
+  // Of `throughput`:
+  std::string container;             // database/container
+  std::vector<std::string> amounts;  // number=amount
+  uint32_t default_bucket = 0;
+  bool none = false;   // no buckets
+  bool equal = false;  // for all partitions
 };
 
 // Each prints and gives the exit code.
@@ -32,6 +39,9 @@ int RunPartitionMerge(const CommandOptions& options);
 int RunPartitionMove(const CommandOptions& options);
 int RunBalancerPause(const CommandOptions& options);
 int RunBalancerResume(const CommandOptions& options);
+int RunThroughputShow(const CommandOptions& options);
+int RunThroughputBuckets(const CommandOptions& options);
+int RunThroughputRedistribute(const CommandOptions& options);
 int RunBackup(const CommandOptions& options);
 int RunRestore(const CommandOptions& options);
 

@@ -183,8 +183,50 @@ void AddStart(CLI::App& app, StartOptions& start_options, int& code) {
   start->callback([&start_options, &code] { code = RunStart(start_options); });
 }
 
+// A subcommand that talks to a server (`asks`) or to its files.
+CLI::App* AddCommand(CLI::App& parent, CommandOptions& options, int& code, const char* name,
+                     const char* help, int (*run)(const CommandOptions&), bool asks = true) {
+  CLI::App* sub = parent.add_subcommand(name, help);
+  sub->add_option("--data", options.data, "Data folder of the server")
+      ->envname("ORRERY_SERVER_DATA");
+  if (asks) {
+    sub->add_option("--endpoint", options.endpoint,
+                    "URL of the server; else what the data folder says");
+  }
+  sub->callback([&code, &options, run] { code = run(options); });
+  return sub;
+}
+
+void AddThroughput(CLI::App& app, CommandOptions& options, int& code) {
+  CLI::App* throughput = app.add_subcommand(
+      "throughput", "What a container may spend: show it, set buckets, spread it over partitions");
+  throughput->require_subcommand(1);
+  CLI::App* show = AddCommand(*throughput, options, code, "show",
+                              "Show the throughput of a container", RunThroughputShow);
+  CLI::App* buckets = AddCommand(
+      *throughput, options, code, "buckets",
+      "Set the throughput buckets of a container, each at most a percentage of it; others go",
+      RunThroughputBuckets);
+  CLI::App* redistribute = AddCommand(
+      *throughput, options, code, "redistribute",
+      "Give partitions another throughput; the container has the sum", RunThroughputRedistribute);
+  for (CLI::App* sub : {show, buckets, redistribute}) {
+    sub->add_option("container", options.container, "DATABASE/CONTAINER")->required();
+  }
+  buckets->add_option("buckets", options.amounts, "BUCKET=PERCENT; buckets are numbered 1 to 5");
+  buckets->add_option("--default", options.default_bucket, "The bucket of requests that name none");
+  buckets->add_flag("--none", options.none, "Take all buckets away");
+  redistribute->add_option("partitions", options.amounts,
+                           "PARTITION=RU; partitions as `orrery status` shows them");
+  redistribute->add_flag("--equal", options.equal, "The same for all partitions");
+}
+
 // What the system does to partitions by itself, by hand.
-void AddPartitions(CLI::App& app, const auto& command, CommandOptions& options) {
+void AddPartitions(CLI::App& app, CommandOptions& options, int& code) {
+  auto command = [&](CLI::App& parent, const char* name, const char* help,
+                     int (*run)(const CommandOptions&)) {
+    return AddCommand(parent, options, code, name, help, run);
+  };
   CLI::App* partition = app.add_subcommand("partition", "Split, merge or move a partition");
   partition->require_subcommand(1);
   CLI::App* split = command(*partition, "split", "Split it in two", RunPartitionSplit);
@@ -209,15 +251,7 @@ void AddPartitions(CLI::App& app, const auto& command, CommandOptions& options) 
 void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
   auto command = [&](CLI::App& parent, const char* name, const char* help,
                      int (*run)(const CommandOptions&), bool asks = true) {
-    CLI::App* sub = parent.add_subcommand(name, help);
-    sub->add_option("--data", options.data, "Data folder of the server")
-        ->envname("ORRERY_SERVER_DATA");
-    if (asks) {
-      sub->add_option("--endpoint", options.endpoint,
-                      "URL of the server; else what the data folder says");
-    }
-    sub->callback([&code, &options, run] { code = run(options); });
-    return sub;
+    return AddCommand(parent, options, code, name, help, run, asks);
   };
   CLI::App* status =
       command(app, "status",
@@ -239,7 +273,7 @@ void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
   for (CLI::App* change : {drain, undrain, remove}) {
     change->add_option("id", options.node, "Its id, as `orrery node list` shows it")->required();
   }
-  AddPartitions(app, command, options);
+  AddPartitions(app, options, code);
   CLI::App* keys =
       command(app, "keys", "Print the account keys, or make a new one without a restart", RunKeys);
   keys->add_option("--regenerate", options.regenerate,
@@ -299,6 +333,7 @@ int Main(int argc, char** argv) {
   AddStart(app, start_options, code);
   CommandOptions options;
   AddCommands(app, options, code);
+  AddThroughput(app, options, code);
   SimulateOptions simulate_options;
   AddSimulate(app, simulate_options, code);
   CLI11_PARSE(app, argc, argv);

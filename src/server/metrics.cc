@@ -11,6 +11,7 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
+#include "model/throughput.h"
 #include "server/allocations.h"
 
 namespace orrery::server {
@@ -149,6 +150,9 @@ const PartitionMetric kPartitionMetrics[] = {
      }},
     {"orrery_partition_request_units_last_second", "gauge", "RU used in the last second",
      [](partition::Replica& r, Instant now) { return r.governor().UsedLastSecond(now).value(); }},
+    {"orrery_partition_request_units_sustained", "gauge",
+     "RU used in each of the last five seconds: the least",
+     [](partition::Replica& r, Instant now) { return r.governor().Sustained(now).value(); }},
     {"orrery_partition_requests_total", "counter", "Operations",
      [](partition::Replica& r, Instant) { return static_cast<double>(r.stats().requests); }},
     {"orrery_partition_throttled_total", "counter", "Operations beyond the budget",
@@ -156,6 +160,33 @@ const PartitionMetric kPartitionMetrics[] = {
     {"orrery_partition_lsn", "gauge", "The last applied entry of the log",
      [](partition::Replica& r, Instant) { return static_cast<double>(r.applied().value()); }},
 };
+
+}  // namespace
+
+namespace {
+
+// Over all nodes each partition is counted once, by its leader.
+void RenderScaled(std::string& out, const model::CatalogView& catalog,
+                  const partition::ReplicaTable& replicas, Instant now) {
+  constexpr std::string_view kName = "orrery_partition_request_units_scaled";
+  Head(out, kName, "gauge", "RU/s that autoscale has the partition at; of partitions led here");
+  for (const auto& [id, container] : catalog.containers_by_id) {
+    if (!container->offer || !container->offer->autoscale()) {
+      continue;
+    }
+    for (const auto& range : container->map->ranges()) {
+      auto replica = replicas.Find(range.id);
+      if (replica == nullptr || !replica->set().leads()) {
+        continue;
+      }
+      partition::Governor& governor = replica->governor();
+      Line(out, kName,
+           "{database=\"" + Escaped(container->database_name) + "\",container=\"" +
+               Escaped(container->name) + "\",partition=\"" + range.id.ToString() + "\"}",
+           model::ScaledShare(governor.share(), governor.Sustained(now)).value());
+    }
+  }
+}
 
 }  // namespace
 
@@ -188,6 +219,7 @@ std::string Metrics::Render(const model::CatalogView& catalog,
       }
     }
   }
+  RenderScaled(out, catalog, replicas, now);
   return out;
 }
 

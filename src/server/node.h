@@ -85,6 +85,8 @@ class Node {
   runtime::Task<Status> ChangeBalancer(std::string_view action);
   // `what` is "<id>/drain" or "<id>/remove".
   runtime::Task<Status> ChangeNode(std::string_view what);
+  // `what` is "buckets" or "redistribute" (throughput.cc).
+  runtime::Task<Status> ChangeThroughput(std::string_view what, std::string_view body);
   // All of it, and the nodes alone (status.cc).
   runtime::Task<std::string> StatusJson();
   runtime::Task<std::string> NodesJson();

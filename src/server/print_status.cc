@@ -157,13 +157,28 @@ void PrintCluster(Value cluster) {
   PrintSets(cluster);
 }
 
+// "4000 RU/s (autoscale, now 400)" and what else is special about it.
+std::string Throughput(Value owner) {
+  std::string text = Whole(owner, "throughput") + " RU/s";
+  if (IsTrue(owner, "autoscale")) {
+    text += " (autoscale, now " + Whole(owner, "currentThroughput") + ")";
+  }
+  if (Text(owner, "policy") == "Custom") {
+    text += ", set by partition";
+  }
+  if (IsTrue(owner, "replacePending")) {
+    text += ", waits for splits";
+  }
+  return text;
+}
+
 void PrintContainer(const std::string& database, Value container) {
   double throughput = Number(container, "throughput");
   std::printf("\n%s/%s  ", database.c_str(), Text(container, "id").c_str());
   if (throughput == 0) {
     std::printf("shares its database's RU/s\n");
   } else {
-    std::printf("%.0f RU/s%s\n", throughput, IsTrue(container, "autoscale") ? " (autoscale)" : "");
+    std::printf("%s\n", Throughput(container).c_str());
   }
   std::printf("  %-10s %-34s %12s %12s %10s %10s %10s\n", "partition", "from", "items", "size",
               "RU/s", "used", "429s");
@@ -196,6 +211,32 @@ void PrintNodes(Value nodes) {
   table.Print();
 }
 
+bool PrintThroughput(Value status, std::string_view database, std::string_view name) {
+  for (Value owner : Elements(status, "databases")) {
+    for (Value container : Elements(owner, "containers")) {
+      if (Text(owner, "id") != database || Text(container, "id") != name) {
+        continue;
+      }
+      PrintContainer(std::string(database), container);
+      Value least = Has(container, "throughput") ? container : owner;
+      std::printf("  least that can be asked for: %s RU/s\n",
+                  Whole(least, "minimumThroughput").c_str());
+      std::vector<Value> buckets = Elements(container, "buckets");
+      for (Value bucket : buckets) {
+        bool unmarked = Has(container, "defaultBucket") &&
+                        Whole(container, "defaultBucket") == Whole(bucket, "id");
+        std::printf("  bucket %s: at most %s percent%s\n", Whole(bucket, "id").c_str(),
+                    Whole(bucket, "percent").c_str(), unmarked ? ", the default" : "");
+      }
+      if (buckets.empty()) {
+        std::printf("  no throughput buckets\n");
+      }
+      return true;
+    }
+  }
+  return false;
+}
+
 void PrintStatus(Value status) {
   std::printf("orrery %s at %s, %s\n", Text(status, "version").c_str(),
               Text(status, "endpoint").c_str(),
@@ -210,6 +251,9 @@ void PrintStatus(Value status) {
   for (Value database : Elements(status, "databases")) {
     std::string name = Text(database, "id");
     std::vector<Value> containers = Elements(database, "containers");
+    if (Has(database, "throughput")) {
+      std::printf("\n%s  %s, shared\n", name.c_str(), Throughput(database).c_str());
+    }
     for (Value container : containers) {
       PrintContainer(name, container);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cluster/overview.h"
+#include "model/throughput.h"
 #include "server/node.h"
 #include "types/document.h"
 
@@ -173,6 +174,7 @@ void AppendPartition(std::string& out, const partition::PartitionRange& range,
     Field(out, "bytes", std::to_string(figures->totals.bytes));
     Field(out, "share", figures->share.ToString());
     Field(out, "usedLastSecond", figures->used_last_second.ToString());
+    Field(out, "sustained", figures->sustained.ToString());
     Count(out, "throttled", figures->stats.throttled);
   }
   if (shown.applied) {
@@ -186,21 +188,94 @@ void AppendPartition(std::string& out, const partition::PartitionRange& range,
 
 using ShowPartition = std::function<ShownPartition(PartitionId)>;
 
-void AppendContainer(std::string& out, const model::Container& container,
-                     const ShowPartition& show) {
+// Of an offer: what it is scaled to, how low it may go, and how it is spread.
+struct ShownOffer {
+  const model::Offer& offer;
+  model::OfferUse use;
+  partition::RequestUnits scaled;  // of autoscale
+  bool pending = false;
+};
+
+void AppendOffer(std::string& out, const ShownOffer& shown, const model::CatalogLimits& limits) {
+  const model::Offer& offer = shown.offer;
+  uint64_t scaled = std::min(model::WholeUnits(shown.scaled), offer.autoscale_max);
+  Count(out, "currentThroughput", offer.autoscale() ? scaled : offer.manual);
+  Count(out, "minimumThroughput", model::LeastThroughput(shown.use, offer.autoscale(), limits));
+  Flag(out, "replacePending", shown.pending);
+}
+
+void AppendBuckets(std::string& out, const partition::Buckets& buckets) {
+  Field(out, "buckets", "[");
+  for (size_t i = 0; i < buckets.percent.size(); ++i) {
+    if (buckets.percent[i] != 0) {
+      Separate(out);
+      out += '{';
+      Count(out, "id", i + 1);
+      Count(out, "percent", uint64_t{buckets.percent[i]});
+      out += '}';
+    }
+  }
+  out += ']';
+  Field(out, "defaultBucket", buckets.unmarked == 0 ? "null" : std::to_string(buckets.unmarked));
+}
+
+void AppendContainer(std::string& out, const model::Container& container, const ShowPartition& show,
+                     const model::CatalogLimits& limits) {
   Separate(out);
   out += '{';
   Field(out, "id", Quoted(container.name));
   Field(out, "throughput", container.offer ? std::to_string(container.offer->spendable()) : "null");
   Flag(out, "autoscale", container.offer && container.offer->autoscale());
-  Field(out, "partitions", "[");
+  model::OfferUse use;
+  partition::RequestUnits scaled;
+  std::string partitions = "[";
   for (const auto& range : container.map->ranges()) {
-    AppendPartition(out, range, show(range.id));
+    ShownPartition shown = show(range.id);
+    AppendPartition(partitions, range, shown);
+    PartitionFigures figures = shown.figures.value_or(PartitionFigures());
+    use.bytes += static_cast<uint64_t>(std::max<int64_t>(figures.totals.bytes, 0));
+    if (container.offer) {
+      scaled += model::ScaledShare(model::ShareOf(*container.offer, *container.map, range.id),
+                                   figures.sustained);
+    }
   }
-  out += "]}";
+  if (const auto& offer = container.offer) {
+    use.most = offer->most();
+    bool pending = model::ReplacePending(*offer, *container.map, limits.partition_throughput);
+    AppendOffer(out, {*offer, use, scaled, pending}, limits);
+    Field(out, "policy", Quoted(offer->custom.empty() ? "Equal" : "Custom"));
+    AppendBuckets(out, offer->buckets);
+  }
+  Field(out, "partitions", partitions + "]}");
 }
 
-void AppendDatabases(std::string& out, const model::CatalogView& view, const ShowPartition& show) {
+// What the partitions of a database share; it is counted where the first of them is led.
+void AppendSharedOffer(std::string& out, const model::CatalogView& view,
+                       const model::Database& database, const ShowPartition& show,
+                       const model::CatalogLimits& limits) {
+  model::OfferUse use{.most = database.offer->most()};
+  partition::RequestUnits sustained;
+  PartitionId first;
+  for (const auto& container : view.ContainersOf(database.id)) {
+    if (container->offer) {
+      continue;
+    }
+    ++use.sharing;
+    for (const auto& range : container->map->ranges()) {
+      PartitionFigures figures = show(range.id).figures.value_or(PartitionFigures());
+      use.bytes += static_cast<uint64_t>(std::max<int64_t>(figures.totals.bytes, 0));
+      if (first == PartitionId() || range.id < first) {
+        first = range.id;
+        sustained = figures.sustained;
+      }
+    }
+  }
+  partition::RequestUnits all(static_cast<double>(database.offer->spendable()));
+  AppendOffer(out, {*database.offer, use, model::ScaledShare(all, sustained)}, limits);
+}
+
+void AppendDatabases(std::string& out, const model::CatalogView& view, const ShowPartition& show,
+                     const model::CatalogLimits& limits) {
   Field(out, "databases", "[");
   for (const auto& [name, database] : view.databases) {
     Separate(out);
@@ -208,9 +283,13 @@ void AppendDatabases(std::string& out, const model::CatalogView& view, const Sho
     Field(out, "id", Quoted(name));
     Field(out, "throughput",
           database->offer ? std::to_string(database->offer->spendable()) : "null");
+    if (database->offer) {
+      Flag(out, "autoscale", database->offer->autoscale());
+      AppendSharedOffer(out, view, *database, show, limits);
+    }
     Field(out, "containers", "[");
     for (const auto& container : view.ContainersOf(database->id)) {
-      AppendContainer(out, *container, show);
+      AppendContainer(out, *container, show, limits);
     }
     out += "]}";
   }
@@ -243,18 +322,21 @@ Task<std::string> Node::StatusJson() {
   Flag(out, "healthy", instance_->store().healthy());
   Flag(out, "diskFull", instance_->store().disk_full());
   auto view = instance_->catalog().view();
+  const model::CatalogLimits& limits = instance_->catalog().limits();
   if (instance_->clustered()) {
     Overview overview = co_await instance_->Look();
     AppendCluster(out, *view, overview, instance_->self());
-    AppendDatabases(out, *view, [&](PartitionId id) { return ShowFromCluster(overview, id); });
+    auto show = [&](PartitionId id) { return ShowFromCluster(overview, id); };
+    AppendDatabases(out, *view, show, limits);
   } else {
-    AppendDatabases(out, *view, [this](PartitionId id) {
+    auto show = [this](PartitionId id) {
       ShownPartition shown{.figures = instance_->FiguresOf(id)};
       if (auto replica = instance_->replicas().Find(id)) {
         shown.applied = replica->applied();
       }
       return shown;
-    });
+    };
+    AppendDatabases(out, *view, show, limits);
   }
   co_return out + "}";
 }

@@ -264,7 +264,7 @@ Status InstanceNode::BeginCluster() {
   auto add = [&]() -> Task<> {
     while (nodes() < env_.nodes.size() && !failed) {
       std::string address = "node:" + std::to_string(nodes() + 1);
-      model::CatalogChange change{.what = model::change::AddNode{.address = address, .version = 1}};
+      model::CatalogChange change{.what = model::change::AddNode{.address = address, .version = 2}};
       failed = !(co_await alone->catalog().Execute(std::move(change)));
     }
   };

@@ -201,6 +201,7 @@ Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Va
     co_return;
   }
   write.session = *session;
+  write.claim = call.claim;
   Reply reply = co_await call.router().Execute(container->ring(), address->epk, write);
   call.AddPartitionHeaders(reply);
   Result<std::vector<StepResult>> results = model::DecodeStepResults(reply.body);
@@ -222,6 +223,7 @@ Task<StepResult> RunAlone(Call& call, std::shared_ptr<const Container> container
   std::string epk = incoming.address.epk;
   write.address = std::move(incoming.address);
   write.steps.push_back(std::move(incoming.step));
+  write.claim = call.claim;
   Reply reply = co_await call.router().Execute(container->ring(), epk, write);
   if (reply.partition != PartitionId()) {
     Lsn& lsn = (*seen)[reply.partition];

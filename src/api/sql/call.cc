@@ -26,6 +26,9 @@ Status Call::FindContainer() {
 
 void Call::Fail(const Status& status) {
   SqlError error = ToSqlError(status);
+  if (status.code() == Code::kThrottled && bucket_full) {
+    error.substatus = kBucketFull;
+  }
   reply.status = error.http;
   reply.body.clear();
   if (error.substatus != 0) {
@@ -54,6 +57,7 @@ void Call::Fail(const Status& status) {
 
 void Call::AddPartitionHeaders(const partition::Reply& from) {
   charge += from.charge;
+  bucket_full = from.status.code() == Code::kThrottled && !from.body.empty();
   if (from.partition != PartitionId()) {
     std::string id = from.partition.ToString();
     std::string lsn = from.lsn.ToString();
@@ -135,6 +139,28 @@ Result<uint64_t> ParseThroughput(std::string_view text) {
 }
 
 }  // namespace
+
+Status Call::ReadClaim() {
+  std::string_view priority = Header("x-ms-cosmos-priority-level");
+  if (!priority.empty() && priority != "High" && priority != "Low") {
+    return Status(Code::kInvalidArgument,
+                  "The priority level '" + std::string(priority) + "' is not High or Low.");
+  }
+  std::string_view bucket = Header("x-ms-cosmos-throughput-bucket");
+  if (!bucket.empty() && (bucket.size() != 1 || bucket[0] < '1' ||
+                          bucket[0] > static_cast<char>('0' + partition::kBucketsMax))) {
+    return Status(Code::kInvalidArgument, "The throughput bucket '" + std::string(bucket) +
+                                              "' is not a number from 1 to " +
+                                              std::to_string(partition::kBucketsMax) + ".");
+  }
+  // An older node could not read it.
+  if ((priority.empty() && bucket.empty()) || !catalog().view()->writes(model::kThroughputFormat)) {
+    return Status::Ok();
+  }
+  claim.priority = priority == "Low" ? partition::Priority::kLow : partition::Priority::kHigh;
+  claim.bucket = bucket.empty() ? 0 : static_cast<uint8_t>(bucket[0] - '0');
+  return Status::Ok();
+}
 
 Result<model::ThroughputRequest> Call::Throughput() const {
   model::ThroughputRequest throughput;

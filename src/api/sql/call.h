@@ -31,6 +31,9 @@ struct Call {
   std::string activity_id;
   std::string_view operation = "unknown";
   partition::RequestUnits charge;
+  // Of the operations that the request becomes.
+  partition::Claim claim;
+  bool bucket_full = false;  // what was refused was refused for its throughput bucket
 
   model::Catalog& catalog() const { return service.catalog_; }
   partition::Router& router() const { return service.router_; }
@@ -66,6 +69,8 @@ struct Call {
   // What the client has seen of this partition; 0 if it sent no token for it.
   Result<Lsn> SessionOf(const partition::PartitionRange& range) const;
   Result<model::ThroughputRequest> Throughput() const;
+  // Reads `claim`. kInvalidArgument if a header is malformed.
+  Status ReadClaim();
 };
 
 // Each in the file named after it.
@@ -124,8 +129,9 @@ void AppendPartitionRange(const model::Container& container, const partition::Pa
                           std::string& out);
 struct OfferOwner {
   const model::Offer& offer;
-  std::string_view self;
+  std::string self;
   std::string_view rid;
+  uint64_t current = 0;  // RU/s that it is scaled to
 };
 void AppendOffer(const OfferOwner& owner, std::string& out);
 // An item as it is stored, with its system properties. kCorruption if the bytes are malformed.

@@ -13,6 +13,9 @@ struct SqlError {
   std::string_view code;
 };
 
+// The substatus of 429 for a throughput bucket that is used up.
+inline constexpr int kBucketFull = 3212;
+
 SqlError ToSqlError(const Status& status);
 
 }  // namespace orrery::api::sql

@@ -199,6 +199,7 @@ Task<Status> PageReader::Read() {
     read.filter = feed_.filter;
     read.parameters = feed_.parameters;
     read.level = feed_.level;
+    read.claim = call_.claim;
     Result<Lsn> session = call_.SessionOf(range);
     if (!session) {
       co_return session.error();
@@ -220,6 +221,7 @@ Task<Status> PageReader::Read() {
     charge_ += reply.charge;
     last_ = {.status = reply.status, .lsn = reply.lsn, .partition = reply.partition};
     if (!reply.status.ok()) {
+      last_.body = std::move(reply.body);
       // What was read before is not thrown away: the client comes back for the rest.
       co_return progressed_&& code == Code::kThrottled ? Status::Ok() : reply.status;
     }

@@ -85,6 +85,7 @@ Task<> WriteOne(Call& call, std::shared_ptr<const Container> container, ItemAddr
     co_return;
   }
   write.session = *session;
+  write.claim = call.claim;
   std::string epk = address.epk;
   write.address = std::move(address);
   write.steps.push_back(std::move(step));
@@ -157,6 +158,7 @@ Task<> ReadItem(Call& call) {
   read.if_none_match = call.Header("if-none-match");
   read.session = *session;
   read.level = *level;
+  read.claim = call.claim;
   Reply reply = co_await call.router().Execute(container.ring(), epk, read);
   call.AddPartitionHeaders(reply);
   call.AddContainerHeaders(container);
@@ -233,6 +235,7 @@ Task<> DeleteLogicalPartition(Call& call) {
     model::DeleteItems remove;
     remove.logical_partition = *address;
     remove.after = after;
+    remove.claim = call.claim;
     reply = co_await call.router().Execute(call.found->ring(), address->epk, remove);
     charge += reply.charge;
     if (reply.status.code() == Code::kThrottled && call.clock().Now() < deadline) {

@@ -16,6 +16,12 @@ namespace orrery::api::sql {
 void AnswerList(Call& call, std::string_view envelope, std::string_view owner_rid,
                 const std::vector<std::string>& resources);
 
+// Which of them the request wants: all, or if it is a query those that it matches.
+Result<std::vector<size_t>> WantedOf(const Call& call, const std::vector<std::string>& resources);
+// As AnswerList, without a filter.
+void AnswerAll(Call& call, std::string_view envelope, std::string_view owner_rid,
+               const std::vector<std::string>& resources);
+
 bool IsQuery(const Call& call);
 
 }  // namespace orrery::api::sql

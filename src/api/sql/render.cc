@@ -1,4 +1,5 @@
 #include "api/sql/call.h"
+#include "model/throughput.h"
 #include "storage/item.h"
 #include "types/rid.h"
 
@@ -45,11 +46,15 @@ void AppendContainer(const model::Container& container, std::string& out) {
 void AppendPartitionRange(const model::Container& container, const partition::PartitionRange& range,
                           std::string& out) {
   std::string rid = types::PartitionRangeRid(container.rid, range.id);
+  double part = 1.0 / static_cast<double>(container.map->ranges().size());
+  if (container.offer && !container.offer->custom.empty()) {
+    part = model::ShareOf(*container.offer, *container.map, range.id).value() /
+           static_cast<double>(container.offer->spendable());
+  }
   out += "{\"id\":\"" + range.id.ToString() + "\",\"minInclusive\":\"" + ToHex(range.range.min) +
          "\",\"maxExclusive\":\"" + ToHex(range.range.max) +
-         "\",\"ridPrefix\":" + range.id.ToString() + ",\"throughputFraction\":" +
-         std::to_string(1.0 / static_cast<double>(container.map->ranges().size())) +
-         ",\"status\":\"online\",\"parents\":[";
+         "\",\"ridPrefix\":" + range.id.ToString() +
+         ",\"throughputFraction\":" + std::to_string(part) + ",\"status\":\"online\",\"parents\":[";
   for (size_t i = 0; i < range.parents.size(); ++i) {
     out += (i == 0 ? "\"" : ",\"") + range.parents[i].ToString() + "\"";
   }
@@ -65,13 +70,16 @@ void AppendOffer(const OfferOwner& owner, std::string& out) {
   types::AppendJsonString(owner.self, out);
   out += ",\"offerType\":\"Invalid\"";
   AppendText("offerResourceId", owner.rid, out);
-  out += ",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":" +
-         std::to_string(owner.offer.reported());
+  out +=
+      ",\"offerVersion\":\"V2\",\"content\":{\"offerThroughput\":" + std::to_string(owner.current);
   if (owner.offer.autoscale()) {
     out += ",\"offerAutopilotSettings\":{\"maxThroughput\":" +
            std::to_string(owner.offer.autoscale_max) + "}";
   }
-  out += ",\"offerIsRUPerMinuteThroughputEnabled\":false,\"offerMinimumThroughputParameters\":{}}";
+  out +=
+      ",\"offerIsRUPerMinuteThroughputEnabled\":false,\"offerMinimumThroughputParameters\":{"
+      "\"maxThroughputEverProvisioned\":" +
+      std::to_string(owner.offer.most()) + "}}";
   AppendText("id", rid, out);
   AppendSystem(rid, "offers/" + rid + "/", model::EtagText(owner.offer.etag, owner.offer.time),
                owner.offer.time, out);

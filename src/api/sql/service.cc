@@ -174,6 +174,9 @@ Task<> Service::Dispatch(Call& call) {
       co_await options_.catch_up();
       there = call.FindContainer();
     }
+    if (there.ok()) {
+      there = call.ReadClaim();
+    }
     if (!there.ok()) {
       call.Fail(there);
       co_return;

@@ -143,11 +143,13 @@ async function without(victim, body) {
   }
 }
 
-// Sends requests through all nodes at once for a while; gives what was spent, and the windows of a second that it touched.
+// Sends requests through all nodes at once for a while; gives what was spent, the windows of a second that it touched,
+// and the substatus of what was refused.
 async function spendEverywhere(seconds, request) {
   const retryOptions = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 0, maxWaitTimeInSeconds: 0 };
   const start = performance.now();
   let spent = 0;
+  const refused = new Set();
   const lane = async (member) => {
     const client = clientOf(member, { consistencyLevel: "Session", connectionPolicy: { retryOptions } });
     for (let i = 0; performance.now() - start < seconds * 1000; i += 1) {
@@ -156,12 +158,13 @@ async function spendEverywhere(seconds, request) {
         spent += requestCharge;
       } catch (error) {
         assert.equal(error.code, 429, error.message);
+        refused.add(Number(error.substatus ?? error.headers["x-ms-substatus"]));
       }
     }
     client.dispose();
   };
   await Promise.all(cluster.members.map(lane));
-  return { spent, windows: Math.ceil((performance.now() - start) / 1000) + 1 };
+  return { spent, refused, windows: Math.ceil((performance.now() - start) / 1000) + 1 };
 }
 // How many requests the replicas of a node have had, by container.
 async function requestsAt(member, container) {
@@ -204,6 +207,32 @@ test("the throughput of a database is one for all of its partitions", async () =
   assert.ok(spent >= 400 * 1.5, `only ${spent} RU`);
   await shared.delete();
   client.dispose();
+});
+
+test("a throughput bucket is one for all nodes", async () => {
+  const container = await makeContainer({ throughput: 10000 });
+  // Large, so that also a slow machine can spend what the bucket has.
+  await container.items.create({ id: "a", pk: "a", pad: "x".repeat(200_000) });
+  const body = JSON.stringify({ database: "d", container: container.id, buckets: [{ id: 1, percent: 2 }] });
+  const reply = await cluster.members[2].request({ method: "POST", path: "/_orrery/throughput/buckets", body });
+  assert.equal(reply.status, 200, reply.text);
+  await cluster.settled(4);
+  const read = (client) => client.database("d").container(container.id).item("a", "a").read({ throughputBucket: 1 });
+  await until("the bucket is there", async () => (await spendEverywhere(0.2, read)).refused.has(3212));
+  const { spent, windows, refused } = await spendEverywhere(2.5, read);
+  assert.ok(spent <= 200 * windows + 50, `${spent} RU in ${windows} windows`);
+  assert.ok(spent >= 200, `only ${spent} RU`);
+  assert.deepEqual([...refused], [3212]);
+});
+
+test("what autoscale is scaled to is told by every node", async () => {
+  const container = await makeContainer({ maxThroughput: 1000 });
+  const item = { id: "a", pk: "a", pad: "x".repeat(200_000) };
+  await until("every node shows more than the least", async () => {
+    await Promise.all([1, 2, 3].map(() => container.items.upsert(item)));
+    const offers = await Promise.all(cluster.members.map((member) => through(member, container).readOffer()));
+    return offers.every(({ resource }) => resource.content.offerThroughput > 100);
+  }, 60);
 });
 
 test("an SDK that knows the nodes by one name goes on when its node is killed", async () => {
