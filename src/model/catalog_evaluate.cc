@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/catalog_records.h"
+#include "model/container_kind.h"
 #include "types/rid.h"
 
 namespace orrery::model {
@@ -250,7 +251,10 @@ Status Evaluation::Do(const change::CreateContainer& what) {
     }
     ORRERY_RETURN_IF_ERROR(NumberOffer(*offer));
     made.offer = *offer;
-    parts = partition::PartitionCount(made.offer->spendable(), in_.limits.partition_throughput);
+    ORRERY_RETURN_IF_ERROR(CheckThroughput(made, in_.limits));
+    if (MaySplit(made, in_.limits)) {
+      parts = partition::PartitionCount(made.offer->spendable(), in_.limits.partition_throughput);
+    }
   }
   made.map = std::make_shared<const partition::PartitionMap>(
       partition::PartitionMap::Even(made.key, parts, PartitionId(done.next.partition)));
@@ -314,14 +318,15 @@ Status Evaluation::Do(const change::ReplaceOffer& what) {
     if (container->offer && container->offer->number == what.number) {
       ORRERY_RETURN_IF_ERROR(
           CheckEtag(what.if_match, container->offer->etag, container->offer->time));
+      Container after = *container;
+      after.offer = *made;
+      ORRERY_RETURN_IF_ERROR(CheckThroughput(after, in_.limits));
       uint64_t room = container->map->ranges().size() * in_.limits.partition_throughput;
-      if (made->spendable() > room) {
+      if (made->spendable() > room && MaySplit(after, in_.limits)) {
         return Status(Code::kNotSupported,
                       "Throughput above " + std::to_string(room) +
                           " RU/s needs a partition split, which is not supported yet.");
       }
-      Container after = *container;
-      after.offer = *made;
       Put(after);
       return Status::Ok();
     }

@@ -1,4 +1,5 @@
 // How the operations on items are sent between nodes. See docs/formats/operations.md.
+#include "model/inspect_partition.h"
 #include "model/items.h"
 #include "partition/budget.h"
 #include "partition/replica.h"
@@ -234,6 +235,7 @@ Result<storage::Totals> ReadTotals::DecodeTotals(std::string_view body) {
 void RegisterItemOperations(partition::OperationRegistry& registry) {
   registry.Register(partition::OperationKind::kBorrowUnits, partition::BorrowUnits::Decode);
   registry.Register(partition::OperationKind::kReadTotals, ReadTotals::Decode);
+  registry.Register(partition::OperationKind::kInspectPartition, InspectPartition::Decode);
   registry.Register(partition::OperationKind::kReadItem, ReadItem::Decode);
   registry.Register(partition::OperationKind::kWriteItems, WriteItems::Decode);
   registry.Register(partition::OperationKind::kReadFeed, ReadFeed::Decode);

@@ -55,6 +55,7 @@ enum class OperationKind : uint8_t {
   kDeleteItems = 4,
   kBorrowUnits = 5,
   kReadTotals = 6,
+  kInspectPartition = 8,
 };
 
 class Operation {
@@ -70,6 +71,8 @@ class Operation {
   virtual RequestUnits least_price() const = 0;
   virtual runtime::Task<Reply> Run(Replica& replica) = 0;
 
+  // The partition key that it is about, as JSON, for who looks for hot ones; empty: several.
+  virtual std::string logical_partition() const { return {}; }
   // Of a read: what the client has seen.
   virtual Lsn session_token() const { return Lsn(); }
 

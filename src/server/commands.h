@@ -12,12 +12,14 @@ struct CommandOptions {
   std::string folder;      // of backup and restore
   std::string regenerate;  // a key's name
   uint32_t node = 0;       // a node's id
+  std::string container;   // DATABASE/CONTAINER
   bool json = false;
   bool watch = false;  // again every second
 };
 
 // Each prints and gives the exit code.
 int RunStatus(const CommandOptions& options);
+int RunPartitions(const CommandOptions& options);
 int RunKeys(const CommandOptions& options);
 int RunNodeList(const CommandOptions& options);
 int RunNodeDrain(const CommandOptions& options);

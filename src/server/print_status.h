@@ -1,4 +1,4 @@
-// How the answers of /_orrery/status and /_orrery/nodes look on a terminal.
+// How the answers of /_orrery/status, /_orrery/nodes and /_orrery/partitions look on a terminal.
 #pragma once
 
 #include "types/document.h"
@@ -7,5 +7,6 @@ namespace orrery::server {
 
 void PrintStatus(types::Value status);
 void PrintNodes(types::Value nodes);
+void PrintPartitions(types::Value container);
 
 }  // namespace orrery::server
