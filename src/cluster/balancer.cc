@@ -3,6 +3,7 @@
 #include <set>
 
 #include "base/log.h"
+#include "model/container_kind.h"
 
 namespace orrery::cluster {
 
@@ -36,8 +37,8 @@ Task<> Balancer::Once(const PartitionLoads& loads) {
       load.divisible = begun == begun_.end() || load.bytes > begun->second * kTryAgain;
     }
     // One thing after the other, and only if everything is known.
-    if (container->reshapes.empty() && list.size() == container->map->ranges().size() &&
-        !co_await Split(*container, list)) {
+    if (model::MaySplit(*container, catalog_.limits()) && container->reshapes.empty() &&
+        list.size() == container->map->ranges().size() && !co_await Split(*container, list)) {
       co_await Merge(*container, list);
     }
   }

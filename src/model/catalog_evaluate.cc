@@ -4,6 +4,7 @@
 #include <set>
 
 #include "model/catalog_records.h"
+#include "model/container_kind.h"
 #include "model/throughput.h"
 #include "types/rid.h"
 
@@ -248,7 +249,10 @@ Status Evaluation::Do(const change::CreateContainer& what) {
     }
     ORRERY_RETURN_IF_ERROR(NumberOffer(*offer));
     made.offer = *offer;
-    parts = partition::PartitionCount(made.offer->spendable(), in_.limits.partition_throughput);
+    ORRERY_RETURN_IF_ERROR(CheckThroughput(made, in_.limits));
+    if (MaySplit(made, in_.limits)) {
+      parts = partition::PartitionCount(made.offer->spendable(), in_.limits.partition_throughput);
+    }
   }
   made.map = std::make_shared<const partition::PartitionMap>(
       partition::PartitionMap::Even(made.key, parts, PartitionId(done.next.partition)));
@@ -372,6 +376,7 @@ Status Evaluation::Do(const change::ReplaceOffer& what) {
       }
       Container after = *container;
       after.offer = *made;
+      ORRERY_RETURN_IF_ERROR(CheckThroughput(after, in_.limits));
       Put(after);
       return Status::Ok();
     }
@@ -560,6 +565,9 @@ Status Evaluation::Do(const change::BeginReshape& what) {
   size_t running = 0;
   for (const auto& [id, container] : view_.containers_by_id) {
     running += container->reshapes.size();
+  }
+  if (what.parents.size() == 1 && !MaySplit(*before, in_.limits)) {
+    return Status(Code::kForbidden, "A fixed container has one partition.");
   }
   if (running >= in_.limits.reshapes_max) {
     return Status(Code::kUnavailable, "Enough partitions are being split or merged already.");

@@ -15,6 +15,10 @@
 
 namespace orrery::model {
 
+// Which containers are fixed: as the documents say, or as the service does today, where every one
+// with a partition key is unlimited.
+enum class RuleSet : uint8_t { kDocuments, kCurrent };
+
 // The rules of throughput and size; every limit is a setting.
 struct CatalogLimits {
   uint64_t partition_throughput = 10'000;  // t, RU/s of one physical partition
@@ -24,6 +28,11 @@ struct CatalogLimits {
   uint64_t default_throughput = 400;
   size_t resources_max = 500;  // databases and containers together
   size_t reshapes_max = 4;     // of partitions, at a time
+  RuleSet rules = RuleSet::kDocuments;
+  uint64_t unlimited_throughput = 1'000;  // by the documents: with less a container is fixed
+  uint64_t fixed_throughput = 10'000;     // RU/s of a fixed container
+  uint64_t fixed_bytes = 10ull << 30;     // of a fixed container
+  uint64_t logical_bytes = 20ull << 30;   // of a logical partition
   PlacementSettings placement;
 };
 

@@ -185,8 +185,9 @@ TEST_F(CatalogTest, TheNumberOfResourcesIsLimited) {
 TEST_F(CatalogTest, ADefinitionThatIsNoneIsRefused) {
   ASSERT_TRUE(CreateDatabase("d"));
   for (const char* definition :
-       {R"({"partitionKey":{"paths":["/pk"]}})", R"({"id":"c"})", R"({"id":"c","partitionKey":{}})",
-        R"({"id":"c","partitionKey":{"paths":[]}})",
+       {R"({"partitionKey":{"paths":["/pk"]}})", R"({"id":"c","partitionKey":{}})",
+        R"({"id":"c","partitionKey":{"paths":[]}})", R"({"id":"c","partitionKey":"/pk"})",
+        R"({"id":"c","partitionKey":{"paths":["/pk"],"systemKey":true}})",
         R"({"id":"c","partitionKey":{"paths":["pk"]}})",
         R"({"id":"c","partitionKey":{"paths":["/a"],"kind":"Other"}})",
         R"({"id":"c","partitionKey":{"paths":["/a"]},"defaultTtl":0})",

@@ -26,10 +26,22 @@ std::unexpected<Status> Invalid(std::string message) {
   return Error(Code::kInvalidArgument, std::move(message));
 }
 
+// The key of a container that was made without one: clients that know of it name no value.
+constexpr std::string_view kSystemKeyPath = "/_partitionKey";
+
+bool IsSystemKey(Value key) {
+  Value system = Member(key, "systemKey");
+  return system.kind() == Kind::kBool && system.boolean();
+}
+
 Result<types::PartitionKeyDefinition> ReadKeyDefinition(Value value) {
   types::PartitionKeyDefinition key;
+  if (!value.defined() || value.kind() == Kind::kNull) {
+    key.paths.emplace_back(kSystemKeyPath);
+    return key;
+  }
   if (value.kind() != Kind::kObject) {
-    return Invalid("The partition key definition is missing or not an object.");
+    return Invalid("The partition key definition is not an object.");
   }
   Value paths = Member(value, "paths");
   if (paths.kind() != Kind::kArray) {
@@ -66,6 +78,9 @@ Result<types::PartitionKeyDefinition> ReadKeyDefinition(Value value) {
     key.version = static_cast<int>(version.integer());
   }
   ORRERY_TRY_STATUS(key.Validate());
+  if (IsSystemKey(value) && (key.paths.size() != 1 || key.paths[0] != kSystemKeyPath)) {
+    return Invalid("A system partition key has the path " + std::string(kSystemKeyPath) + ".");
+  }
   return key;
 }
 
@@ -332,8 +347,8 @@ Result<types::Document> NormalizeContainer(Value definition) {
   }
   builder.Append("indexingPolicy", index.root());
 
-  ORRERY_TRY(types::PartitionKeyDefinition key,
-             ReadKeyDefinition(Member(definition, "partitionKey")));
+  Value given_key = Member(definition, "partitionKey");
+  ORRERY_TRY(types::PartitionKeyDefinition key, ReadKeyDefinition(given_key));
   builder.BeginObject("partitionKey");
   builder.BeginArray("paths");
   for (const std::string& path : key.paths) {
@@ -342,6 +357,9 @@ Result<types::Document> NormalizeContainer(Value definition) {
   builder.End();
   builder.Append("kind", KindName(key.kind));
   builder.Append("version", Value::Integer(key.version));
+  if (given_key.kind() != Kind::kObject || IsSystemKey(given_key)) {
+    builder.Append("systemKey", Value::Bool(true));
+  }
   builder.End();
 
   ORRERY_TRY(std::optional<int32_t> ttl, ReadTtl(Member(definition, "defaultTtl")));
@@ -375,6 +393,7 @@ Status Container::ReadDefinition() {
     return read_key.error();
   }
   key = std::move(*read_key);
+  keyless = IsSystemKey(definition.Get("partitionKey"));
   key_paths = key.SplitPaths();
   auto ttl = ReadTtl(definition.Get("defaultTtl"));
   if (!ttl) {
@@ -396,7 +415,7 @@ Status CheckContainerChange(const Container& before, const Container& after) {
   if (before.name != after.name) {
     return Status(Code::kInvalidArgument, "The id of a container cannot be changed.");
   }
-  if (before.key != after.key) {
+  if (before.key != after.key || before.keyless != after.keyless) {
     return Status(Code::kInvalidArgument, "Document collection partition key cannot be changed.");
   }
   if (before.unique_keys != after.unique_keys) {

@@ -100,6 +100,7 @@ struct Container final : partition::Schema {
 
   // Read from the definition:
   types::PartitionKeyDefinition key;
+  bool keyless = false;  // made without a partition key: the system gave it one
   std::vector<std::vector<std::string>> key_paths;
   std::optional<int32_t> default_ttl;
   std::vector<std::vector<std::vector<std::string>>> unique_keys;  // policies of paths of names

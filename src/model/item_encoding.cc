@@ -1,5 +1,6 @@
 // How the operations on items are sent between nodes. See docs/formats/operations.md.
 #include "model/freeze_partition.h"
+#include "model/inspect_partition.h"
 #include "model/items.h"
 #include "partition/budget.h"
 #include "partition/replica.h"
@@ -271,6 +272,7 @@ void RegisterItemOperations(partition::OperationRegistry& registry) {
   registry.Register(partition::OperationKind::kBorrowUnits, partition::BorrowUnits::Decode);
   registry.Register(partition::OperationKind::kReadTotals, ReadTotals::Decode);
   registry.Register(partition::OperationKind::kFreezePartition, FreezePartition::Decode);
+  registry.Register(partition::OperationKind::kInspectPartition, InspectPartition::Decode);
   registry.Register(partition::OperationKind::kReadItem, ReadItem::Decode);
   registry.Register(partition::OperationKind::kWriteItems, WriteItems::Decode);
   registry.Register(partition::OperationKind::kReadFeed, ReadFeed::Decode);

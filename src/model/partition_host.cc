@@ -1,6 +1,7 @@
 #include "model/partition_host.h"
 
 #include "base/log.h"
+#include "model/container_kind.h"
 #include "model/items.h"
 #include "model/throughput.h"
 #include "replication/local_replica_set.h"
@@ -64,6 +65,7 @@ std::shared_ptr<Replica> PartitionHost::MakeReplica(
   auto replica = std::make_shared<Replica>(
       container->id, range, container, BudgetOf(*container, database, range, share), share.governed,
       workers_.at(range.id.value()), std::move(set), services_);
+  replica->SetLimits(StorageLimitsOf(*container, catalog_.limits()));
   replica->Remember({}, replica->applied(), "", store_.Record(group).time);
   for (const std::string& earlier : outcomes) {
     if (!earlier.empty() && !replica->DecodeOutcomes(earlier)) {
@@ -141,6 +143,7 @@ void PartitionHost::Start() {
     }
   }
   workers_.at(0).Spawn(Sweep(gate_.Enter()));
+  workers_.at(0).Spawn(CountSizes(gate_.Enter()));
 }
 
 void PartitionHost::Stop() {
@@ -203,6 +206,7 @@ void PartitionHost::OnChanged(const std::shared_ptr<const Container>& container,
       Share share = ShareOf(*container, database, range.id);
       replica->SetSchema(container);
       replica->SetGoverned(share.governed);
+      replica->SetLimits(StorageLimitsOf(*container, catalog_.limits()));
       replica->governor().SetShare(share.units, clock_.Now());
       replica->governor().SetBuckets(share.buckets, clock_.Now());
     }
@@ -281,6 +285,36 @@ Task<> PartitionHost::Sweep(runtime::Gate::Pass pass) {
       auto schema = replica->schema();
       if (static_cast<const Container&>(*schema).default_ttl) {
         co_await SweepReplica(replica);
+      }
+    }
+    for (Duration waited{}; waited < options_.sweep_interval && !stopping_;
+         waited += std::chrono::milliseconds(50)) {
+      co_await runtime::Sleep(std::chrono::milliseconds(50));
+    }
+  }
+}
+
+// One partition at a time, as the leaders of large ones want it.
+Task<> PartitionHost::CountSizes(runtime::Gate::Pass pass) {
+  while (!stopping_) {
+    // By id: a walk takes long, and nobody should wait for it who wants to destroy another replica.
+    std::vector<PartitionId> ids;
+    for (const auto& replica : replicas_.All()) {
+      int64_t limit = replica->sizes().limit();
+      if (limit > 0 && replica->totals().bytes >= limit / 4) {
+        ids.push_back(replica->id());
+      }
+    }
+    for (PartitionId id : ids) {
+      auto replica = replicas_.Find(id);
+      auto count = [this, replica]() -> Task<> {
+        if (replica->sizes().WantsWalk()) {
+          co_await replica->sizes().Walk(
+              [this, replica] { return stopping_ || replicas_.Find(replica->id()) != replica; });
+        }
+      };
+      if (replica != nullptr && !stopping_) {
+        co_await runtime::OnWorker(replica->worker(), count);
       }
     }
     for (Duration waited{}; waited < options_.sweep_interval && !stopping_;

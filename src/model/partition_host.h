@@ -1,5 +1,5 @@
 // PartitionHost: makes this node's replicas follow the catalog, and looks after them in the
-// background: deletes what has expired, clears what was dropped.
+// background: deletes what has expired, clears what was dropped, counts large logical partitions.
 //
 // A lone node has a replica of every partition. On a cluster placements say which replicas are
 // here: one task at a time makes those that are missing and takes away those that no configuration
@@ -119,6 +119,7 @@ class PartitionHost final : public CatalogListener {
   runtime::Task<> WaitUntilUnused(std::vector<std::weak_ptr<partition::Replica>> leaving);
 
   runtime::Task<> Sweep(runtime::Gate::Pass pass);
+  runtime::Task<> CountSizes(runtime::Gate::Pass pass);
   runtime::Task<> SweepReplica(std::shared_ptr<partition::Replica> replica);
   runtime::Task<> Clear(ContainerId container, std::vector<PartitionId> partitions,
                         runtime::Gate::Pass pass);

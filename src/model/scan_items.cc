@@ -1,6 +1,8 @@
 // Operations that walk over many items: pages of a feed, and deletes of many. The walking is done
 // by blocking threads, in slices with limits; what was found is looked at again under latches
 // before it is deleted.
+#include <map>
+
 #include "model/condition.h"
 #include "model/item_access.h"
 #include "model/items.h"
@@ -225,6 +227,7 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
   }
 
   storage::WriteSet set;
+  std::map<std::string, int64_t> changes;  // of bytes, by logical partition
   RequestUnits charge;
   for (const auto& [key, prefix] : found) {
     Result<std::string> stored = co_await ReadValid(replica, key);
@@ -247,7 +250,9 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
         set.Delete(Space::kIndex, entry);
       }
     }
-    set.change.bytes -= static_cast<int64_t>(key.size() + stored->size());
+    auto bytes = static_cast<int64_t>(key.size() + stored->size());
+    changes[prefix] -= bytes;
+    set.change.bytes -= bytes;
     set.change.items -= 1;
   }
   Reply reply = replica.MakeReply(Status(), charge);
@@ -255,6 +260,9 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
     set.frees_space = true;
     set.time = replica.NextTime();
     Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
+    for (const auto& [prefix, change] : changes) {
+      replica.sizes().End(prefix, change, {}, lsn);
+    }
     if (!lsn) {
       co_return replica.MakeReply(lsn.error(), RequestUnits());
     }

@@ -2,6 +2,7 @@
 #include <set>
 
 #include "model/condition.h"
+#include "model/container_kind.h"
 #include "model/item_access.h"
 #include "model/items.h"
 #include "partition/pricing.h"
@@ -73,6 +74,9 @@ class Evaluation {
   bool newest() const { return replica_.last_time() == last_; }
   // Puts the changes into the set. REQUIRES: newest().
   void Finish(storage::WriteSet& set) const;
+  // What the changes add to the logical partition, in bytes; below zero: what they free.
+  int64_t Growth() const;
+  const std::string& prefix() const { return prefix_; }
 
  private:
   StepResult RunStep(size_t index);
@@ -317,6 +321,65 @@ void Evaluation::Finish(storage::WriteSet& set) const {
   set.frees_space = set.change.bytes < 0;
 }
 
+int64_t Evaluation::Growth() const {
+  int64_t growth = 0;
+  for (const auto& [id, slot] : slots_) {
+    auto key = static_cast<int64_t>(prefix_.size() + id.size());
+    if (slot.changed) {
+      growth += slot.now ? key + static_cast<int64_t>(slot.now->size()) : 0;
+      growth -= slot.stored ? key + static_cast<int64_t>(slot.stored->size()) : 0;
+    }
+  }
+  return growth;
+}
+
+// Whether it is worth a look: mostly the whole partition is far from any limit.
+bool MayBeFull(Replica& replica, int64_t growth) {
+  int64_t all = replica.totals().bytes + replica.sizes().pending() + growth;
+  return (replica.bytes_max() > 0 && all > replica.bytes_max()) ||
+         (replica.sizes().limit() > 0 && all > replica.sizes().limit());
+}
+
+// The step to blame when a transaction does not fit.
+size_t LastGrowing(const std::vector<ItemStep>& steps) {
+  size_t last = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].kind != StepKind::kDelete && steps[i].kind != StepKind::kRead) {
+      last = i;
+    }
+  }
+  return last;
+}
+
+// Whether what is added still fits into the container and into the logical partition. Waits only if
+// the size of the logical partition must be found out.
+Task<Status> CheckRoom(Replica& replica, const std::string& prefix, int64_t growth) {
+  partition::LogicalSizes& sizes = replica.sizes();
+  using Room = partition::LogicalSizes::Room;
+  const int64_t all = replica.bytes_max();
+  if (all > 0 && replica.totals().bytes + sizes.pending() + growth > all) {
+    co_return Status(Code::kForbidden,
+                     "Storage quota for 'Document' exceeded. The container is fixed and holds at "
+                     "most " +
+                         SizeText(all) + ".");
+  }
+  Room room = sizes.RoomFor(prefix, growth);
+  for (int tries = 0; room == Room::kUnknown && tries < 3; ++tries) {
+    if (Status measured = co_await sizes.Measure(prefix); !measured.ok()) {
+      co_return measured;
+    }
+    room = sizes.RoomFor(prefix, growth);
+  }
+  if (room == Room::kUnknown) {
+    co_return Status(Code::kUnavailable, "the sizes of logical partitions are counted anew");
+  }
+  co_return room == Room::kYes
+      ? Status::Ok()
+      : Status(Code::kQuotaExceeded,
+               "Partition key reached maximum size of " + SizeText(sizes.limit()) +
+                   ". Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk");
+}
+
 // The failure of one step is the failure of all: the others are reported as undone.
 void Undo(std::vector<StepResult>& results, size_t steps, size_t culprit) {
   results.resize(steps);
@@ -475,9 +538,19 @@ Task<Reply> WriteItems::Run(Replica& replica) {
     if (!reply.status.ok()) {
       results[culprit].status = reply.status;
       Undo(results, steps.size(), culprit);
-    } else if (!evaluation.newest()) {
-      reply.status = evaluation.Run(results);
     }
+  }
+  const int64_t growth = reply.status.ok() ? evaluation.Growth() : 0;
+  if (growth > 0 && MayBeFull(replica, growth)) {
+    reply.status = co_await CheckRoom(replica, evaluation.prefix(), growth);
+    if (!reply.status.ok()) {
+      size_t culprit = LastGrowing(steps);
+      results[culprit].status = reply.status;
+      Undo(results, steps.size(), culprit);
+    }
+  }
+  if (reply.status.ok() && !evaluation.newest()) {
+    reply.status = evaluation.Run(results);
   }
   for (const StepResult& result : results) {
     reply.charge += result.charge;
@@ -500,7 +573,10 @@ Task<Reply> WriteItems::Run(Replica& replica) {
   }
   if (!set.empty()) {
     set.result = Remembered(reply, results);
+    partition::LogicalSizes& sizes = replica.sizes();
+    auto ticket = sizes.Begin(evaluation.prefix(), growth);
     Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
+    sizes.End(evaluation.prefix(), growth, ticket, lsn);
     if (!lsn) {
       co_return replica.MakeReply(lsn.error(), partition::PriceOfRefusedWrite());
     }

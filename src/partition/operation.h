@@ -58,6 +58,7 @@ enum class OperationKind : uint8_t {
   kBorrowUnits = 5,
   kReadTotals = 6,
   kFreezePartition = 7,
+  kInspectPartition = 8,
 };
 
 class Operation {
@@ -75,6 +76,8 @@ class Operation {
   virtual RequestUnits least_price() const = 0;
   virtual runtime::Task<Reply> Run(Replica& replica) = 0;
 
+  // The partition key that it is about, as JSON, for who looks for hot ones; empty: several.
+  virtual std::string logical_partition() const { return {}; }
   // Of a read: what the client has seen.
   virtual Lsn session_token() const { return Lsn(); }
 

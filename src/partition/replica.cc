@@ -55,7 +55,9 @@ Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<co
       budget_(std::move(budget)),
       governed_(governed),
       schema_(std::move(schema)),
-      schema_version_(schema_->version) {
+      schema_version_(schema_->version),
+      sizes_(GroupId(range_.id.value()), storage::ItemSpan(container_, range_.range),
+             services_.state, services_.workers, *set_) {
   set_->SetListener(this);
 }
 
@@ -203,8 +205,11 @@ runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits lea
       reply.status = std::move(sure);
     }
   }
-  charge_hundredths_.fetch_add(static_cast<uint64_t>(reply.charge.hundredths()),
-                               std::memory_order_relaxed);
+  auto charge = static_cast<uint64_t>(reply.charge.hundredths());
+  uint64_t before = charge_hundredths_.fetch_add(charge, std::memory_order_relaxed);
+  if (charge > 0 && hot_keys_.Picks(before, charge)) {
+    hot_keys_.Add(operation.logical_partition(), charge, services_.clock.Now());
+  }
   if (payer == Payer::kGovernor) {
     budget_->governor().Settle(reply.charge - least, services_.clock.Now(), operation.claim);
   } else if (payer == Payer::kSlice) {
@@ -391,6 +396,11 @@ Reply Replica::MakeReply(Status status, RequestUnits charge) const {
 ReplicaStats Replica::stats() const {
   return {requests_.load(std::memory_order_relaxed), throttled_.load(std::memory_order_relaxed),
           charge_hundredths_.load(std::memory_order_relaxed)};
+}
+
+void Replica::SetLimits(const StorageLimits& limits) {
+  sizes_.SetLimit(limits.logical_partition);
+  bytes_max_.store(limits.all, std::memory_order_relaxed);
 }
 
 std::shared_ptr<const Schema> Replica::schema() const {

@@ -18,7 +18,9 @@
 
 #include "base/time.h"
 #include "partition/budget.h"
+#include "partition/hot_keys.h"
 #include "partition/latches.h"
+#include "partition/logical_sizes.h"
 #include "partition/operation.h"
 #include "partition/partition_map.h"
 #include "replication/replica_set.h"
@@ -51,6 +53,12 @@ struct ChangeWatch {
   };
   std::vector<Change> changes;
   bool spoiled = false;  // something cannot be told
+};
+
+// What may be stored, in bytes; 0: no limit.
+struct StorageLimits {
+  int64_t logical_partition = 0;
+  int64_t all = 0;
 };
 
 class Replica final : public replication::ApplyListener {
@@ -92,6 +100,8 @@ class Replica final : public replication::ApplyListener {
   const Outcome* Recall(const storage::OperationId& id) const;
   // REQUIRES: nothing was waited for between NextTime() and this.
   runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, const Turn& turn);
+  // The sizes of its logical partitions.
+  LogicalSizes& sizes() { return sizes_; }
   // Brings back what Recall knew before a restart.
   void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time);
   // False if they are malformed.
@@ -143,6 +153,11 @@ class Replica final : public replication::ApplyListener {
   // A changed definition of the container (time to live, indexing): the next operations see it.
   void SetSchema(std::shared_ptr<const Schema> schema);
   void SetGoverned(bool governed) { governed_.store(governed, std::memory_order_relaxed); }
+  void SetLimits(const StorageLimits& limits);
+  // Of the whole partition, in bytes; 0: none.
+  int64_t bytes_max() const { return bytes_max_.load(std::memory_order_relaxed); }
+  // Who uses its request units, of those that were charged here.
+  HotKeys& hot_keys() { return hot_keys_; }
 
  private:
   Status CheckTarget(const Operation& operation) const;
@@ -170,6 +185,8 @@ class Replica final : public replication::ApplyListener {
   std::atomic<uint64_t> requests_ = 0;
   std::atomic<uint64_t> throttled_ = 0;
   std::atomic<uint64_t> charge_hundredths_ = 0;
+  HotKeys hot_keys_;
+  std::atomic<int64_t> bytes_max_ = 0;
 
   mutable std::mutex schema_mutex_;
   std::shared_ptr<const Schema> schema_;
@@ -181,6 +198,7 @@ class Replica final : public replication::ApplyListener {
   std::optional<ChangeWatch> watch_;
   std::string frozen_;
   Latches latches_;
+  LogicalSizes sizes_;
   WallTime last_time_;
   std::unordered_map<storage::OperationId, Outcome, storage::OperationIdHash> outcomes_;
   std::deque<std::pair<WallTime, storage::OperationId>> outcome_order_;

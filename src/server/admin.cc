@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "api/sql/auth.h"
 #include "base/log.h"
 #include "server/data_folder.h"
 #include "server/node.h"
@@ -64,7 +65,11 @@ Task<> Node::Handle(const net::HttpRequest& request, net::HttpReply& reply) {
 }
 
 Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply) {
-  std::string_view path = request.target.substr(1, request.target.find('?') - 1);
+  std::string path;
+  if (!api::sql::PercentDecode(request.target.substr(1, request.target.find('?') - 1), &path)) {
+    AnswerError(reply, 400, "the path of the request is malformed");
+    co_return;
+  }
   if (path == "metrics") {
     if (!request.loopback && !settings_.metrics_public) {
       AnswerError(reply, 403,
@@ -96,6 +101,18 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
     AnswerJson(reply, 200, co_await NodesJson());
     co_return;
   }
+  constexpr std::string_view kPartitions = "_orrery/partitions/";
+  if (path.starts_with(kPartitions) && request.method == "GET") {
+    std::string what = path.substr(kPartitions.size());
+    size_t slash = std::min(what.find('/'), what.size());
+    auto shown = co_await PartitionsJson(what.substr(0, slash),
+                                         what.substr(std::min(slash + 1, what.size())));
+    if (shown) {
+      AnswerJson(reply, 200, std::move(*shown));
+      co_return;
+    }
+    status = shown.error();
+  }
   if (path == "_orrery/keys/regenerate" && request.method == "POST") {
     status = co_await RegenerateKey(request.body);
   } else if (path == "_orrery/backup" && request.method == "POST") {
@@ -110,7 +127,7 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
   } else if (path.starts_with(kNodes) && !instance_->clustered()) {
     status = Status(Code::kInvalidArgument, "this server is alone: it is no node of a cluster");
   } else if (path.starts_with("_orrery/nodes/") && request.method == "POST") {
-    status = co_await ChangeNode(path.substr(kNodes.size() + 1));
+    status = co_await ChangeNode(std::string_view(path).substr(kNodes.size() + 1));
   }
   if (!status.ok()) {
     AnswerError(reply, StatusNumber(status.code()), status.message());

@@ -49,6 +49,13 @@ Result<std::string> Ask(const CommandOptions& options, const std::string& method
     ORRERY_TRY(endpoint, ReadServerFile(options.data));
   }
   ORRERY_TRY(model::AccountKeys keys, ReadKeysFile(options.data));
+  // Names are signed as they are, and sent so that any of them fits into a path.
+  std::string encoded;
+  for (char c : path) {
+    auto byte = static_cast<unsigned char>(c);
+    bool plain = std::isalnum(byte) != 0 || std::string_view("/-_.~").contains(c);
+    encoded += plain ? std::string(1, c) : "%" + ToHex(std::string_view(&c, 1));
+  }
   std::string date = HttpDate();
   std::string text = Lower(method) + "\norrery\n" + path + "\n" + Lower(date) + "\n\n";
   std::string signature = ToBase64(net::HmacSha256(keys.keys[0], text));
@@ -57,7 +64,7 @@ Result<std::string> Ask(const CommandOptions& options, const std::string& method
     escaped += c == '+' ? "%2B" : c == '/' ? "%2F" : c == '=' ? "%3D" : std::string(1, c);
   }
   net::HttpCall call{.method = method,
-                     .url = endpoint + (endpoint.ends_with('/') ? "" : "/") + path,
+                     .url = endpoint + (endpoint.ends_with('/') ? "" : "/") + encoded,
                      .headers = {{"x-ms-date", date},
                                  {"authorization", "type%3Dmaster%26ver%3D1.0%26sig%3D" + escaped}},
                      .body = body};
@@ -110,6 +117,27 @@ int RunStatus(const CommandOptions& options) {
     code = ShowStatus(options);
   }
   return code;
+}
+
+int RunPartitions(const CommandOptions& options) {
+  if (options.container.find('/') == std::string::npos) {
+    return Fail(Status(Code::kInvalidArgument,
+                       "wanted DATABASE/CONTAINER, found '" + options.container + "'"));
+  }
+  auto answer = Ask(options, "GET", "_orrery/partitions/" + options.container, "");
+  if (!answer) {
+    return Fail(answer.error());
+  }
+  if (options.json) {
+    std::printf("%s\n", answer->c_str());
+    return 0;
+  }
+  auto partitions = types::Document::FromJson(*answer);
+  if (!partitions) {
+    return Fail(partitions.error());
+  }
+  PrintPartitions(partitions->root());
+  return 0;
 }
 
 int RunKeys(const CommandOptions& options) {

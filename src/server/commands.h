@@ -17,10 +17,10 @@ struct CommandOptions {
   std::string at;          // where it is split
   uint32_t from = 0;       // nodes
   uint32_t to = 0;
+  std::string container;  // DATABASE/CONTAINER
   bool json = false;
   bool watch = false;  // again every second
   // Of `throughput`:
-  std::string container;             // database/container
   std::vector<std::string> amounts;  // number=amount
   uint32_t default_bucket = 0;
   bool none = false;   // no buckets
@@ -29,6 +29,7 @@ struct CommandOptions {
 
 // Each prints and gives the exit code.
 int RunStatus(const CommandOptions& options);
+int RunPartitions(const CommandOptions& options);
 int RunKeys(const CommandOptions& options);
 int RunNodeList(const CommandOptions& options);
 int RunNodeDrain(const CommandOptions& options);

@@ -258,6 +258,12 @@ void AddCommands(CLI::App& app, CommandOptions& options, int& code) {
               "Show the nodes of a cluster, databases, containers and their partitions", RunStatus);
   status->add_flag("--json", options.json, "As JSON");
   status->add_flag("--watch", options.watch, "Again every second, until it is interrupted");
+  CLI::App* partitions = command(
+      app, "partitions",
+      "Show the partitions of a container: ranges, sizes, RU/s, and their largest and hottest keys",
+      RunPartitions);
+  partitions->add_option("container", options.container, "DATABASE/CONTAINER")->required();
+  partitions->add_flag("--json", options.json, "As JSON");
   CLI::App* node = app.add_subcommand("node", "The nodes of a cluster; ask any of them");
   node->require_subcommand(1);
   CLI::App* list = command(*node, "list", "Show the nodes", RunNodeList);

@@ -157,6 +157,9 @@ const PartitionMetric kPartitionMetrics[] = {
      [](partition::Replica& r, Instant) { return static_cast<double>(r.stats().requests); }},
     {"orrery_partition_throttled_total", "counter", "Operations beyond the budget",
      [](partition::Replica& r, Instant) { return static_cast<double>(r.stats().throttled); }},
+    {"orrery_partition_largest_key_bytes", "gauge",
+     "Bytes of the largest logical partition, where one is over a quarter of the limit",
+     [](partition::Replica& r, Instant) { return static_cast<double>(r.sizes().largest()); }},
     {"orrery_partition_lsn", "gauge", "The last applied entry of the log",
      [](partition::Replica& r, Instant) { return static_cast<double>(r.applied().value()); }},
 };

@@ -80,6 +80,11 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.limits.partition_throughput = settings_.partition_throughput;
   options.limits.throughput_max = settings_.throughput_max;
   options.limits.resources_max = settings_.resources_max;
+  options.limits.rules = settings_.rules;
+  options.limits.unlimited_throughput = settings_.unlimited_throughput;
+  options.limits.fixed_throughput = settings_.fixed_throughput;
+  options.limits.fixed_bytes = settings_.fixed_container_mb << 20;
+  options.limits.logical_bytes = settings_.logical_partition_mb << 20;
   options.host = {.burst = settings_.burst, .strict = settings_.strict};
   options.raft.set.election_timeout =
       std::chrono::milliseconds(settings_.cluster_election_timeout_ms);

@@ -90,6 +90,8 @@ class Node {
   // All of it, and the nodes alone (status.cc).
   runtime::Task<std::string> StatusJson();
   runtime::Task<std::string> NodesJson();
+  // The partitions of one container (partitions.cc). kNotFound if there is none.
+  runtime::Task<Result<std::string>> PartitionsJson(std::string database, std::string container);
 
   const Settings settings_;
   const std::function<bool()> stop_wanted_;

@@ -172,14 +172,59 @@ std::string Throughput(Value owner) {
   return text;
 }
 
-void PrintContainer(const std::string& database, Value container) {
+std::string Decimal(Value object, std::string_view name) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.2f", Number(object, name));
+  return Has(object, name) ? text : "?";
+}
+
+std::string SizeOf(Value object) {
+  return Has(object, "bytes") ? Bytes(Number(object, "bytes")) : "?";
+}
+
+void PrintOffer(Value container) {
   double throughput = Number(container, "throughput");
-  std::printf("\n%s/%s  ", database.c_str(), Text(container, "id").c_str());
   if (throughput == 0) {
     std::printf("shares its database's RU/s\n");
   } else {
     std::printf("%s\n", Throughput(container).c_str());
   }
+}
+
+std::string KeyText(Value entry) {
+  std::string json;
+  types::AppendJson(types::Member(entry, "key"), json);
+  return json;
+}
+
+void PrintKeys(Value partition) {
+  std::vector<Value> largest = Elements(partition, "largestKeys");
+  std::vector<Value> hottest = Elements(partition, "hottestKeys");
+  std::string id = Text(partition, "id");
+  if (!largest.empty()) {
+    std::printf("\n%s: largest logical partitions%s\n", id.c_str(),
+                IsTrue(partition, "complete") ? "" : " of those that were looked at in time");
+    Table table({"size", "items", "key"});
+    for (Value large : largest) {
+      table.Add({SizeOf(large), Whole(large, "items"), KeyText(large)});
+    }
+    table.Print();
+  }
+  if (!hottest.empty()) {
+    std::printf("\n%s: hottest logical partitions\n", id.c_str());
+    Table table({"RU/s", "share", "key"});
+    for (Value hot : hottest) {
+      char share[32];
+      std::snprintf(share, sizeof(share), "%.0f%%", Number(hot, "share") * 100);
+      table.Add({Decimal(hot, "requestUnitsPerSecond"), share, KeyText(hot)});
+    }
+    table.Print();
+  }
+}
+
+void PrintContainer(const std::string& database, Value container) {
+  std::printf("\n%s/%s  ", database.c_str(), Text(container, "id").c_str());
+  PrintOffer(container);
   std::printf("  %-10s %-34s %12s %12s %10s %10s %10s\n", "partition", "from", "items", "size",
               "RU/s", "used", "429s");
   for (Value partition : Elements(container, "partitions")) {
@@ -235,6 +280,38 @@ bool PrintThroughput(Value status, std::string_view database, std::string_view n
     }
   }
   return false;
+}
+
+void PrintPartitions(Value container) {
+  double most = Number(container, "bytesMax");
+  std::printf("%s/%s  %s", Text(container, "database").c_str(),
+              Text(container, "container").c_str(), Text(container, "kind").c_str());
+  if (most > 0) {
+    std::printf(", holds at most %s", Bytes(most).c_str());
+  }
+  std::printf(", a logical partition at most %s; ",
+              Bytes(Number(container, "logicalPartitionBytesMax")).c_str());
+  PrintOffer(container);
+  std::vector<Value> partitions = Elements(container, "partitions");
+  Table ranges({"partition", "from", "to", "parents", "generation", "leader", "items", "size",
+                "RU/s", "used", "429s", ""});
+  for (Value partition : partitions) {
+    std::string parents;
+    for (Value parent : Elements(partition, "parents")) {
+      parents += (parents.empty() ? "" : ",") + std::string(parent.string());
+    }
+    std::string from = Text(partition, "min");
+    ranges.Add({Text(partition, "id"), from.empty() ? "(start)" : from, Text(partition, "max"),
+                parents.empty() ? "-" : parents, Whole(partition, "generation"),
+                Has(partition, "leader") ? Whole(partition, "leader") : "-",
+                Whole(partition, "items"), SizeOf(partition), Whole(partition, "share"),
+                Decimal(partition, "usedLastSecond"), Whole(partition, "throttled"),
+                Text(partition, "error")});
+  }
+  ranges.Print();
+  for (Value partition : partitions) {
+    PrintKeys(partition);
+  }
 }
 
 void PrintStatus(Value status) {

@@ -63,6 +63,14 @@ Status SetConsistency(Settings& settings, std::string_view text) {
   return Status::Ok();
 }
 
+Status SetRules(Settings& settings, std::string_view text) {
+  if (text != "documents" && text != "current") {
+    return Status(Code::kInvalidArgument, "must be \"documents\" or \"current\"");
+  }
+  settings.rules = text == "current" ? model::RuleSet::kCurrent : model::RuleSet::kDocuments;
+  return Status::Ok();
+}
+
 Status SetReplicas(Settings& settings, std::string_view text) {
   if (text != "0" && text != "1" && text != "3" && text != "4") {
     return Status(Code::kInvalidArgument, "must be 0, 1, 3 or 4");
@@ -148,6 +156,17 @@ const Row kRows[] = {
      ORRERY_NUMBER(balancer_interval_ms, 10, 3'600'000)},
     {"balancer.merge_after_s", "600", "neighbours that are small and cold for so long are merged",
      ORRERY_NUMBER(balancer_merge_after_s, 0, 1'000'000'000)},
+    {"limits.rules", "documents",
+     "documents: a container with a key is fixed below unlimited_throughput; current: never",
+     SetRules},
+    {"limits.unlimited_throughput", "1000", "RU/s from which a container with a key is unlimited",
+     ORRERY_NUMBER(unlimited_throughput, 0, kMost)},
+    {"limits.fixed_throughput", "10000", "RU/s of a fixed container",
+     ORRERY_NUMBER(fixed_throughput, 400, kMost)},
+    {"limits.fixed_container_mb", "10240", "what a fixed container holds",
+     ORRERY_NUMBER(fixed_container_mb, 1, kMost)},
+    {"limits.logical_partition_mb", "20480", "what a logical partition holds",
+     ORRERY_NUMBER(logical_partition_mb, 1, kMost)},
     {"cluster.listen", "", "host:port for other nodes; empty: this node is alone",
      ORRERY_TEXT(cluster_listen)},
     {"cluster.advertise", "",

@@ -11,6 +11,7 @@
 #include "api/sql/service.h"
 #include "base/log.h"
 #include "base/status.h"
+#include "model/catalog_evaluate.h"
 #include "storage/store.h"
 
 namespace orrery::server {
@@ -45,6 +46,11 @@ struct Settings {
   uint64_t throughput_max = 1'000'000;
   uint64_t control_throughput = 240;
   uint64_t resources_max = 500;
+  model::RuleSet rules = model::RuleSet::kDocuments;
+  uint64_t unlimited_throughput = 1'000;
+  uint64_t fixed_throughput = 10'000;
+  uint64_t fixed_container_mb = 10 << 10;
+  uint64_t logical_partition_mb = 20 << 10;
 
   uint64_t balancer_interval_ms = 1000;
   uint64_t balancer_merge_after_s = 600;

@@ -30,7 +30,8 @@ TEST(SettingsTest, AnUnknownOrWrongSettingIsAnErrorThatNamesIt) {
   for (std::string text :
        {"[storage]\ndurabilty = \"sync\"\n", "[storage]\ndurability = \"often\"\n",
         "[server]\nport = 70000\n", "[server]\nport = \"x\"\n", "storage = 1\n",
-        "[throughput]\nstrict = 1\n"}) {
+        "[throughput]\nstrict = 1\n", "[limits]\nrules = \"old\"\n",
+        "[limits]\nlogical_partition_mb = 0\n"}) {
     Status status = LoadFile(settings, WriteToml(text));
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << text;
     EXPECT_FALSE(status.message().empty());

@@ -4,8 +4,8 @@
 
 #include "cluster/overview.h"
 #include "model/throughput.h"
+#include "server/json_text.h"
 #include "server/node.h"
-#include "types/document.h"
 
 namespace orrery::server {
 
@@ -16,32 +16,6 @@ using runtime::Task;
 namespace {
 
 constexpr GroupId kMetaGroup(0);
-
-// Begins the next element of a list or member of an object.
-void Separate(std::string& out) {
-  if (out.back() != '{' && out.back() != '[') {
-    out += ',';
-  }
-}
-
-void Field(std::string& out, std::string_view name, const std::string& value) {
-  Separate(out);
-  out += '"' + std::string(name) + "\":" + value;
-}
-
-void Flag(std::string& out, std::string_view name, bool value) {
-  Field(out, name, value ? "true" : "false");
-}
-
-void Count(std::string& out, std::string_view name, uint64_t value) {
-  Field(out, name, std::to_string(value));
-}
-
-std::string Quoted(std::string_view text) {
-  std::string out;
-  types::AppendJsonString(text, out);
-  return out;
-}
 
 std::string_view StateText(model::NodeState state) {
   switch (state) {

@@ -50,6 +50,18 @@ bool ReadItemEpk(std::string_view item_key, types::Epk* epk) {
   return types::ReadOrderedBytes(item_key, epk);
 }
 
+std::string_view ReadLogicalPartition(std::string_view item_key, types::PartitionKey* key) {
+  if (item_key.size() < 4) {
+    return {};
+  }
+  std::string_view rest = item_key.substr(4);
+  types::Epk epk;
+  if (!types::ReadOrderedBytes(rest, &epk) || !types::PartitionKey::ReadOrdered(rest, key)) {
+    return {};
+  }
+  return item_key.substr(0, item_key.size() - rest.size());
+}
+
 std::string ReplicaKey(GroupId group) {
   std::string out;
   Encoder(out).U64(group.value());

@@ -52,6 +52,9 @@ KeySpan ItemSpan(ContainerId container, const types::EpkRange& range);
 KeySpan UniqueSpan(ContainerId container, const types::EpkRange& range);
 // The EPK inside an item's key. False: malformed.
 bool ReadItemEpk(std::string_view item_key, types::Epk* epk);
+// The beginning of an item's key that LogicalPartitionPrefix made, with the partition key in it.
+// Empty: malformed.
+std::string_view ReadLogicalPartition(std::string_view item_key, types::PartitionKey* key);
 
 std::string ReplicaKey(GroupId group);
 // Of what the owner of a group put into a snapshot, and is not its state.

@@ -154,6 +154,18 @@ TEST(KeysTest, TheEpkIsReadBackFromAnItemsKey) {
   }
 }
 
+TEST(KeysTest, TheLogicalPartitionIsReadBackFromAnItemsKey) {
+  for (const types::PartitionKey& key : Keys()) {
+    std::string prefix = LogicalPartitionPrefix(ContainerId(9), "epk", key);
+    types::PartitionKey read;
+    EXPECT_EQ(ReadLogicalPartition(prefix + "row", &read), prefix);
+    EXPECT_EQ(LogicalPartitionPrefix(ContainerId(9), "epk", read), prefix);
+  }
+  types::PartitionKey read;
+  EXPECT_EQ(ReadLogicalPartition("abc", &read), "");
+  EXPECT_EQ(ReadLogicalPartition("abcde", &read), "");
+}
+
 TEST(KeysTest, AMalformedKeyHasNoEpk) {
   types::Epk epk;
   EXPECT_FALSE(ReadItemEpk("", &epk));

@@ -94,6 +94,58 @@ void PartitionKey::AppendOrdered(std::string& out) const {
   encoder.U8(0);
 }
 
+namespace {
+
+// One component behind its tag.
+bool ReadOrderedComponent(uint8_t tag, std::string_view& in, KeyComponent* component) {
+  constexpr uint64_t kSign = uint64_t{1} << 63;
+  switch (static_cast<KeyComponent::Kind>(tag - 1)) {
+    case KeyComponent::Kind::kUndefined: *component = {}; return true;
+    case KeyComponent::Kind::kNull: *component = KeyComponent::Null(); return true;
+    case KeyComponent::Kind::kFalse: *component = KeyComponent::Bool(false); return true;
+    case KeyComponent::Kind::kTrue: *component = KeyComponent::Bool(true); return true;
+    case KeyComponent::Kind::kNumber: {
+      Decoder decoder(in);
+      uint64_t bits = decoder.U64();
+      if (!decoder.ok()) {
+        return false;
+      }
+      in.remove_prefix(sizeof(bits));
+      bits = (bits & kSign) != 0 ? bits ^ kSign : ~bits;
+      *component = KeyComponent::Number(std::bit_cast<double>(bits));
+      return true;
+    }
+    case KeyComponent::Kind::kString: {
+      std::string text;
+      if (!ReadOrderedBytes(in, &text)) {
+        return false;
+      }
+      *component = KeyComponent::String(std::move(text));
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool PartitionKey::ReadOrdered(std::string_view& in, PartitionKey* key) {
+  key->components.clear();
+  std::string_view rest = in;
+  while (!rest.empty()) {
+    auto tag = static_cast<uint8_t>(rest.front());
+    rest.remove_prefix(1);
+    if (tag == 0) {
+      in = rest;
+      return true;
+    }
+    if (!ReadOrderedComponent(tag, rest, &key->components.emplace_back())) {
+      return false;
+    }
+  }
+  return false;
+}
+
 size_t PartitionKey::LargestComponent() const {
   size_t largest = 0;
   for (const KeyComponent& component : components) {

@@ -48,6 +48,8 @@ struct PartitionKey {
 
   // Appends the memcomparable form: byte order = order of values; no key is a prefix of another.
   void AppendOrdered(std::string& out) const;
+  // Reads one back and advances `in`; false if it is malformed.
+  static bool ReadOrdered(std::string_view& in, PartitionKey* key);
 
   // The largest component in bytes, for the limit of 2 KB.
   size_t LargestComponent() const;

@@ -220,6 +220,31 @@ TEST(OrderedKeyTest, TheOrderOfBytesIsTheOrderOfValues) {
   }
 }
 
+TEST(OrderedKeyTest, AKeyIsReadBackAndABeginningOfItIsNone) {
+  Components components = OrderedComponents();
+  SeededRandom random(4);
+  for (int i = 0; i < 2'000; ++i) {
+    PartitionKey key;
+    for (uint64_t left = random.Next() % 4; left > 0; --left) {
+      key.components.push_back(components[random.Next() % components.size()]);
+    }
+    std::string bytes = Ordered(key);
+    std::string longer = bytes + "row";
+    std::string_view rest = longer;
+    PartitionKey read;
+    ASSERT_TRUE(PartitionKey::ReadOrdered(rest, &read));
+    EXPECT_EQ(rest, "row");
+    EXPECT_EQ(Ordered(read), bytes);
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      std::string_view part = std::string_view(bytes).substr(0, size);
+      EXPECT_FALSE(PartitionKey::ReadOrdered(part, &read));
+    }
+  }
+  std::string_view unknown("\x07\0", 2);
+  PartitionKey read;
+  EXPECT_FALSE(PartitionKey::ReadOrdered(unknown, &read));
+}
+
 TEST(OrderedKeyTest, KeysCompareByComponentAndNoneIsAPrefixOfAnother) {
   Components components = OrderedComponents();
   SeededRandom random(3);

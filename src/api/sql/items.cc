@@ -17,6 +17,9 @@ namespace {
 // The address that the partition key header names.
 Result<ItemAddress> AddressFromHeader(const Call& call, const Container& container) {
   std::string_view header = call.Header("x-ms-documentdb-partitionkey");
+  if (header.empty() && container.keyless) {
+    return model::AddressOf(container, {});
+  }
   if (header.empty()) {
     return Error(Code::kInvalidArgument,
                  "PartitionKey value must be supplied for this operation. Learn more: "

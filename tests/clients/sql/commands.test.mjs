@@ -52,6 +52,59 @@ test("status of a server that does not run fails and says so", async () => {
   assert.ok(err.length > 0);
 });
 
+test("partitions shows ranges, sizes and what stands out in a container", async () => {
+  const own = await makeContainer(client, { id: "stand out, größer", throughput: 20000 });
+  for (let i = 0; i < 12; i += 1) await own.items.create({ id: `${i}`, pk: i < 9 ? "large" : `small ${i}`, text: "x".repeat(1000) });
+  for (let i = 0; i < 200; i += 1) await own.item("9", "small 9").read();
+  const { code, out, err } = await run(["partitions", `tests/${own.id}`, "--json", "--data", server.data]);
+  assert.equal(code, 0, err);
+  const shown = JSON.parse(out);
+  assert.equal(shown.kind, "unlimited");
+  assert.equal(shown.throughput, 20000);
+  assert.equal(shown.partitions.length, 2);
+  assert.equal(shown.partitions[0].max, shown.partitions[1].min);
+  assert.equal(shown.partitions.reduce((sum, { items }) => sum + items, 0), 12);
+  for (const { generation, parents, share, throttled, complete } of shown.partitions) {
+    assert.deepEqual({ generation, parents, share, throttled, complete }, { generation: 1, parents: [], share: 10000, throttled: 0, complete: true });
+  }
+  const largest = shown.partitions.flatMap(({ largestKeys }) => largestKeys).sort((a, b) => b.bytes - a.bytes);
+  assert.deepEqual(largest[0].key, ["large"]);
+  assert.equal(largest[0].items, 9);
+  assert.equal(largest.length, 4);
+  const home = shown.partitions.find(({ largestKeys }) => largestKeys.some(({ key }) => key[0] === "small 9"));
+  assert.deepEqual(home.hottestKeys[0].key, ["small 9"]);
+  assert.ok(home.hottestKeys[0].share > 0.5, JSON.stringify(home.hottestKeys));
+  assert.ok(home.hottestKeys[0].requestUnitsPerSecond > 1, JSON.stringify(home.hottestKeys));
+
+  const text = await run(["partitions", `tests/${own.id}`, "--data", server.data]);
+  assert.equal(text.code, 0, text.err);
+  assert.match(text.out, /unlimited, a logical partition at most 20\.0 GB; 20000 RU\/s/);
+  assert.match(text.out, /largest logical partitions\n.*\n.*9 +\["large"\]/);
+  assert.match(text.out, /hottest logical partitions\n.*\n.*% +\["small 9"\]/);
+});
+
+test("partitions of a container that is not there, or of no container, fails and says so", async () => {
+  const missing = await run(["partitions", "tests/nothing", "--data", server.data]);
+  assert.equal(missing.code, 1);
+  assert.match(missing.err, /there is no container tests\/nothing/);
+  const wrong = await run(["partitions", "nothing", "--data", server.data]);
+  assert.equal(wrong.code, 1);
+  assert.match(wrong.err, /DATABASE\/CONTAINER/);
+  assert.notEqual((await run(["partitions"])).code, 0);
+  assert.match((await run(["partitions", "--help"])).out, /largest and hottest keys/);
+});
+
+test("what partitions shows needs an account key", async () => {
+  const reply = await server.request({ path: `/_orrery/partitions/tests/${container.id}`, unsigned: true });
+  assert.equal(reply.status, 401);
+  assert.equal((await server.request({ path: `/_orrery/partitions/tests/${container.id}`, key: server.keys().primaryReadOnly })).status, 200);
+});
+
+test("metrics tell the size of the largest logical partition", async () => {
+  const { text } = await server.request({ path: "/metrics", unsigned: true });
+  assert.match(text, /orrery_partition_largest_key_bytes\{database="tests".*\} 0\n/);
+});
+
 test("a backup of the running server is restored into a new folder", async () => {
   const backup = path.join(work, "backup");
   const { code, err } = await run(["backup", backup, "--data", server.data]);
