@@ -1,6 +1,7 @@
 // PartitionHost on a cluster: replicas are where placements say.
 #include <algorithm>
 
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "base/mutants.h"
 #include "model/partition_host.h"
@@ -298,11 +299,13 @@ Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
   if (!whole || stopping_) {
     co_return;
   }
+  KillPoint("heirs.detached");
   auto reshape = [&]() -> Status {
     auto heirs = HeirsHere(view, origin, outcomes);
     return heirs ? store_.Reshape(here, *heirs) : heirs.error();
   };
   Status status = co_await runtime::OnBlocking(workers_, reshape);
+  KillPoint("heirs.begun");
   if (!status.ok()) {
     log::Warning("the heirs of a partition cannot begin yet", {{"why", status.ToString()}});
   }

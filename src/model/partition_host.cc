@@ -1,5 +1,6 @@
 #include "model/partition_host.h"
 
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "model/container_kind.h"
 #include "model/items.h"
@@ -192,6 +193,7 @@ Task<> PartitionHost::Retire(std::vector<PartitionId> parents, runtime::Gate::Pa
   if (stopping_) {
     co_return;  // the next start does it
   }
+  KillPoint("parents.left");
   auto forget = [this, &groups] { return store_.Forget(groups); };
   if (Status status = co_await runtime::OnBlocking(workers_, forget); !status.ok()) {
     log::Warning("the log of a partition that was split or merged could not be deleted",

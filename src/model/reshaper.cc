@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/kill_point.h"
 #include "base/log.h"
 
 namespace orrery::model {
@@ -259,6 +260,7 @@ runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
   }
   storage::Totals now = replica.totals();
   storage::Totals left{cut->left.bytes + changed->bytes, cut->left.items + changed->items};
+  KillPoint("split.begun");
   FreezeMark mark{.heir = task.reshape.name(),
                   .cut = cut->place,
                   .left = left,
@@ -285,6 +287,7 @@ runtime::Task<Status> Reshaper::FinishSplit(const Task& task, Replica& replica) 
   if (!end || !MajorityHolds(*end)) {
     co_return end ? Status(Code::kUnavailable, "too few replicas have all of it") : end.error();
   }
+  KillPoint("split.frozen");
   change::FinishReshape finish{.container = task.container->id,
                                .name = task.reshape.name(),
                                .cut = mark->cut,
@@ -301,8 +304,11 @@ runtime::Task<Status> Reshaper::FinishSplit(const Task& task, Replica& replica) 
     ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, found));
     inherit_(task.reshape.heirs[0], end->outcomes);
     inherit_(task.reshape.heirs[1], end->outcomes);
+    KillPoint("split.founded");
   }
-  co_return co_await catalog_.FinishReshape(std::move(finish));
+  Status status = co_await catalog_.FinishReshape(std::move(finish));
+  KillPoint("split.finished");
+  co_return status;
 }
 
 // Merge -------------------------------------------------------------------------------------------
@@ -320,13 +326,16 @@ runtime::Task<Status> Reshaper::Merge(const Task& task, Replica& left) {
       co_return co_await Gather(task);
     }
   }
+  KillPoint("merge.begun");
   ORRERY_CO_RETURN_IF_ERROR(co_await FreezePartition::Freeze(left, name));
+  KillPoint("merge.left_frozen");
   Instant until = clock_.Now() + options_.freeze_max;
   while (!stopping_ && clock_.Now() < until) {
     Result<FreezePartition::Answer> right = co_await AskRight(task, true);
     Result<FreezePartition::Answer> here = FreezePartition::Look(left);
     if (right && here && right->frozen && HoldAll(*right) && HoldAll(*here) &&
         Nodes(right->voters) == Nodes(here->voters)) {
+      KillPoint("merge.frozen");
       co_return co_await FinishMerge(task, *here, *right);
     }
     co_await runtime::Sleep(kPollPause);
@@ -387,13 +396,16 @@ runtime::Task<Status> Reshaper::FinishMerge(const Task& task, const FreezePartit
     auto found = [&] { return store_.FoundLocal({{GroupId(task.reshape.name().value()), heir}}); };
     ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, found));
     inherit_(task.reshape.name(), Replica::JoinOutcomes(left.outcomes, right.outcomes));
+    KillPoint("merge.founded");
   }
   change::FinishReshape finish{.container = task.container->id,
                                .name = task.reshape.name(),
                                .parents = {left.end, right.end},
                                .heirs = {heir},
                                .nodes = left.voters};
-  co_return co_await catalog_.FinishReshape(std::move(finish));
+  Status status = co_await catalog_.FinishReshape(std::move(finish));
+  KillPoint("merge.finished");
+  co_return status;
 }
 
 }  // namespace orrery::model

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/kill_point.h"
 #include "base/log.h"
 #include "model/condition.h"
 #include "model/items.h"
@@ -95,6 +96,7 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.placement.factor = settings_.cluster_replicas;
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);
   options.limits.placement = options.placement;
+  SetKillPoint(settings_.kill_at);
   options.care_interval = std::chrono::milliseconds(settings_.balancer_interval_ms);
   model::ElasticLimits& elastic = options.balancer.limits;
   elastic.partition_throughput = settings_.partition_throughput;

@@ -201,6 +201,8 @@ const Row kRows[] = {
      ORRERY_BOOL(cluster_lease_reads)},
     {"test.loopback_operations", "false",
      "send every operation through the encoder and a connection", ORRERY_BOOL(loopback_operations)},
+    {"test.kill_at", "", "end as by kill -9 at this step of a split or merge",
+     ORRERY_TEXT(kill_at)},
     {"log.level", "info", "debug, info, warning, error, off", SetLevel},
 };
 

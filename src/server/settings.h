@@ -74,6 +74,7 @@ struct Settings {
   bool cluster_lease_reads = false;
 
   bool loopback_operations = false;
+  std::string kill_at;
   log::Level log_level = log::Level::kInfo;
 };
 

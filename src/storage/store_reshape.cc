@@ -1,6 +1,7 @@
 // The keys of groups go to others: a split divides them, a merge joins them. No key is moved.
 #include <algorithm>
 
+#include "base/kill_point.h"
 #include "storage/log_format.h"
 #include "storage/store.h"
 
@@ -94,6 +95,7 @@ Status Store::Reshape(const std::vector<GroupId>& parents, const std::vector<Hei
   }
   ORRERY_RETURN_IF_ERROR(state_->Write(state_batch, WriteMode::kNoLog));
   ORRERY_RETURN_IF_ERROR(state_->Flush());
+  KillPoint("heirs.in_state");
 
   std::lock_guard log_lock(log_mutex_);
   Batch batch;
@@ -113,6 +115,7 @@ Status Store::Reshape(const std::vector<GroupId>& parents, const std::vector<Hei
     VoidWaiting(parent, {.kind = GroupMark::Kind::kDiscarding});
   }
   ORRERY_RETURN_IF_ERROR(WriteSynced(batch));
+  KillPoint("heirs.in_log");
   Batch gone;
   {
     std::lock_guard lock(records_mutex_);
