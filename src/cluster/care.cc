@@ -6,6 +6,7 @@
 #include "cluster/instance.h"
 #include "cluster/overview.h"
 #include "cluster/report.h"
+#include "model/balance.h"
 #include "runtime/when_all.h"
 
 namespace orrery::cluster {
@@ -93,7 +94,17 @@ Task<> Instance::CareOnce() {
     co_return;
   }
   if (plan.empty()) {
-    co_return co_await balancer_->Once(loads);
+    co_await balancer_->Once(loads);
+    model::GroupBytes bytes;
+    for (const auto& [partition, load] : loads) {
+      bytes[GroupId(partition.value())] = load.bytes;
+    }
+    if (auto move = model::PlanBalance(*catalog_->view(), health, options_.placement, bytes)) {
+      plan.push_back(std::move(*move));
+    }
+  }
+  if (plan.empty()) {
+    co_return;
   }
   Status status = co_await catalog_->SetPlacements(std::move(plan));
   if (!status.ok()) {

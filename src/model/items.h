@@ -58,6 +58,7 @@ class ReadItem final : public partition::Operation {
   bool writes() const override { return false; }
   std::string logical_partition() const override { return address.key.ToJson(); }
   Lsn session_token() const override { return session; }
+  void SetSession(Lsn lsn) override { session = lsn; }
   partition::RequestUnits least_price() const override { return partition::LeastPriceOfRead(); }
   // The body of the reply is the stored value.
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
@@ -95,6 +96,7 @@ class WriteItems final : public partition::Operation {
 
   partition::OperationKind kind() const override { return partition::OperationKind::kWriteItems; }
   bool writes() const override { return true; }
+  void SetSession(Lsn lsn) override { session = lsn; }
   std::string logical_partition() const override { return address.key.ToJson(); }
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
@@ -136,6 +138,7 @@ class ReadFeed final : public partition::Operation {
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   std::string logical_partition() const override { return only_key ? only_key->ToJson() : ""; }
   Lsn session_token() const override { return session; }
+  void SetSession(Lsn lsn) override { session = lsn; }
   partition::RequestUnits least_price() const override { return partition::LeastPriceOfRead(); }
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
 };

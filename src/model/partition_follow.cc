@@ -1,5 +1,6 @@
 // PartitionHost on a cluster: replicas are where placements say.
 #include <algorithm>
+#include <set>
 
 #include "base/kill_point.h"
 #include "base/log.h"
@@ -217,11 +218,15 @@ Task<> PartitionHost::FollowOnce() {
       changed_ = true;  // again, soon
     }
   }
+  std::set<GroupId> done;
   for (const auto& [group, heir] : ends) {
-    // Several heirs have the same parents: one call is for all of them.
-    if (!stopping_ && group == heir->origin->parents.front().group) {
-      co_await Succeed(*view, *heir->origin);
+    if (stopping_ || !done.insert(group).second) {
+      continue;  // one call is for all parents, and all of their heirs
     }
+    for (const Origin::Parent& parent : heir->origin->parents) {
+      done.insert(parent.group);
+    }
+    co_await Succeed(*view, *heir->origin);
   }
   FollowOwners(*view);
   FollowLeaders(*view);

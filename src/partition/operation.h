@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,6 +19,7 @@
 #include "partition/pricing.h"
 #include "runtime/task.h"
 #include "storage/write_set.h"
+#include "types/session_token.h"
 
 namespace orrery::partition {
 
@@ -80,6 +82,9 @@ class Operation {
   virtual std::string logical_partition() const { return {}; }
   // Of a read: what the client has seen.
   virtual Lsn session_token() const { return Lsn(); }
+  virtual void SetSession(Lsn lsn) {}
+  // Of which the router takes that of the partition where a try goes. Not sent; outlives it.
+  std::span<const types::SessionToken> tokens;
 
   ReadLevel level = ReadLevel::kSession;
   // Nodes of format 1 cannot read any but the default one.

@@ -46,6 +46,8 @@ class PartitionMap {
 
   std::span<const PartitionRange> ranges() const { return ranges_; }
   std::span<const PartitionRange> retired() const { return retired_; }
+  // The highest id of all, retired ones too.
+  PartitionId newest() const { return by_id_.back().id; }
   // The current range that holds the EPK. REQUIRES: made by Make, Even or Decode.
   const PartitionRange& Find(std::string_view epk) const;
   // All current ranges that overlap the range, in order; none if it is empty.

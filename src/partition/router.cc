@@ -1,5 +1,7 @@
 #include "partition/router.h"
 
+#include <algorithm>
+
 namespace orrery::partition {
 
 namespace {
@@ -110,6 +112,11 @@ runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& r
                                        Operation& operation) {
   if (operation.id == storage::OperationId()) {
     operation.id = {.high = random_.Next(), .low = random_.Next()};
+  }
+  // A token of a parent is satisfied: its heirs begin where it ended.
+  if (!operation.tokens.empty()) {
+    auto token = std::ranges::find(operation.tokens, range.id, &types::SessionToken::partition);
+    operation.SetSession(token == operation.tokens.end() ? Lsn() : token->lsn);
   }
   operation.target = {.container = ring.container,
                       .partition = range.id,

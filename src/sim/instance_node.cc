@@ -18,6 +18,7 @@ namespace {
 constexpr std::string_view kLink = "dbs/d/colls/c";
 constexpr Duration kWait = std::chrono::milliseconds(20);
 constexpr int kAloneStepsMax = 10'000;
+constexpr size_t kPartitionsMost = 6;  // about
 
 // What outlives the processes of a run besides their disks: the identities that they keep in a
 // file.
@@ -116,6 +117,7 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
     return false;
   }
   bool ChangeMembers(Random& random) override;
+  bool Reshape(Random& random) override;
   bool CutLog(Random&) override { return instance_ != nullptr && instance_->store().UpkeepStep(); }
 
   std::vector<ReplicaReport> Report() override {
@@ -143,6 +145,10 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
       return "node " + env_.self.ToString() + " has not joined";
     }
     auto view = instance_->catalog().view();
+    if (auto container = view->FindContainer(kLink); container && !container->reshapes.empty()) {
+      return "partition " + container->reshapes.front().parents.front().ToString() +
+             " is being split or merged";
+    }
     auto text = [](const replication::Configuration& configuration) {
       std::string out;
       for (const replication::Member& member : configuration.members) {
@@ -236,6 +242,14 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
 
   // replication::RaftObserver
   void OnStarted(GroupId group, Lsn applied) override {
+    auto placement = instance_->catalog().view()->FindPlacement(group);
+    if (placement != nullptr && placement->origin && applied != Lsn()) {
+      std::vector<GroupId> parents;
+      for (const model::Origin::Parent& parent : placement->origin->parents) {
+        parents.push_back(parent.group);
+      }
+      env_.witness.OnHeir(group, parents, placement->origin->record.applied);
+    }
     env_.witness.OnStarted(env_.self, group, applied);
   }
   void OnLeading(GroupId group, uint64_t term) override {
@@ -258,7 +272,6 @@ Status InstanceNode::BeginCluster() {
   if (Status status = alone->Open(); !status.ok()) {
     return status;
   }
-  alone->Start();
   bool failed = false;
   auto nodes = [&] { return alone->catalog().view()->nodes.size(); };
   auto add = [&]() -> Task<> {
@@ -323,6 +336,14 @@ Task<OpResult> InstanceNode::Execute(ClientOp op) {
   if (container == nullptr) {
     co_return result;
   }
+  std::vector<types::SessionToken> tokens;
+  for (const auto& [group, lsn] : op.session) {
+    tokens.push_back({.partition = PartitionId(group.value()), .lsn = lsn});
+  }
+  if (!tokens.empty() && tokens.back().partition > container->map->newest()) {
+    co_await instance_->CatchUp();
+    container = instance_->catalog().view()->FindContainer(kLink);
+  }
   types::PartitionKey key{{types::KeyComponent::String(op.key)}};
   auto address = model::AddressOf(*container, key);
   shared_->keys[storage::LogicalPartitionPrefix(container->id, address->epk, key) + op.key] =
@@ -337,8 +358,7 @@ Task<OpResult> InstanceNode::Execute(ClientOp op) {
     read.level =
         op.kind == OpKind::kRead ? partition::ReadLevel::kStrong : partition::ReadLevel::kSession;
     if (op.kind == OpKind::kSessionRead) {
-      GroupId group(container->map->Find(epk).id.value());
-      read.session = op.session[group];
+      read.tokens = tokens;
     }
     reply = co_await instance_->router().Execute(container->ring(), epk, read);
     item = reply.body;
@@ -401,6 +421,29 @@ bool InstanceNode::ChangeMembers(Random& random) {
     IgnoreError(co_await catalog.SetPlacements({std::move(change)}), "another one comes");
   };
   env_.workers.at(0).Spawn(apply(instance_->catalog(), std::move(change)));
+  return true;
+}
+
+// Splits some partition, or merges two.
+bool InstanceNode::Reshape(Random& random) {
+  auto container =
+      instance_ == nullptr ? nullptr : instance_->catalog().view()->FindContainer(kLink);
+  if (container == nullptr) {
+    return false;
+  }
+  auto ranges = container->map->ranges();
+  size_t place = random.Next() % ranges.size();
+  std::vector<PartitionId> parents{ranges[place].id};
+  bool merges = ranges.size() > 1 && random.Next() % kPartitionsMost < ranges.size();
+  if (merges) {
+    place = std::min(place, ranges.size() - 2);
+    parents = {ranges[place].id, ranges[place + 1].id};
+  }
+  auto apply = [](model::Catalog& catalog, ContainerId id,
+                  std::vector<PartitionId> parents) -> Task<> {
+    IgnoreError(co_await catalog.BeginReshape(id, std::move(parents)), "another one comes");
+  };
+  env_.workers.at(0).Spawn(apply(instance_->catalog(), container->id, std::move(parents)));
   return true;
 }
 

@@ -212,9 +212,10 @@ bool RunAll(const Settings& settings, const std::string& folder) {
   const Totals& totals = tally.totals;
   std::printf(
       "%lu entries, %lu writes acknowledged, %lu unknown, %lu reads; %lu crashes, %lu elections, "
-      "%lu snapshots installed, %lu member changes; %lu histories too hard to check\n",
+      "%lu snapshots installed, %lu member changes, %lu heirs of splits and merges; %lu histories "
+      "too hard to check\n",
       totals.entries, totals.writes, totals.unknown, totals.reads, totals.crashes, totals.elections,
-      totals.installs, totals.changes, totals.too_hard);
+      totals.installs, totals.changes, totals.heirs, totals.too_hard);
   std::printf("%lu passed, %lu failed\n", tally.passed, tally.failed);
   return tally.failed == 0;
 }

@@ -47,6 +47,7 @@ void Nemesis::Start() {
       {&Nemesis::Transfer, milliseconds(700), 40},
       {&Nemesis::ChangeMembers, milliseconds(900), 50},
       {&Nemesis::CutLog, milliseconds(500), 70},
+      {&Nemesis::Reshape, milliseconds(800), 50},
   };
   for (const Kind& kind : kinds) {
     if (chance_.Percent(kind.percent)) {
@@ -275,6 +276,12 @@ void Nemesis::ChangeMembers() {
 void Nemesis::CutLog() {
   if (Machine& machine = Any(); machine.speaks()) {
     machine.Post([this](SimNode& node) { node.CutLog(chance_); });
+  }
+}
+
+void Nemesis::Reshape() {
+  if (Machine& machine = Any(); machine.speaks()) {
+    machine.Post([this](SimNode& node) { node.Reshape(chance_); });
   }
 }
 

@@ -45,6 +45,7 @@ class Nemesis {
   void Transfer();
   void ChangeMembers();
   void CutLog();
+  void Reshape();
 
   Machine& Any() { return *machines_[chance_.Below(machines_.size())]; }
   void CutBetween(const std::vector<NodeId>& left, const std::vector<NodeId>& right, bool both);

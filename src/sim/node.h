@@ -81,6 +81,7 @@ class SimNode {
   virtual bool TransferLeader(Random& random) { return false; }
   virtual bool ChangeMembers(Random& random) { return false; }
   virtual bool CutLog(Random& random) { return false; }
+  virtual bool Reshape(Random& random) { return false; }  // splits or merges partitions
 
   // All replicas that should have caught up once nothing is wrong any more. Not on a worker.
   virtual std::vector<ReplicaReport> Report() = 0;

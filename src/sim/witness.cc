@@ -9,6 +9,7 @@ void Totals::Add(const Totals& other) {
   elections += other.elections;
   installs += other.installs;
   changes += other.changes;
+  heirs += other.heirs;
   crashes += other.crashes;
   writes += other.writes;
   reads += other.reads;
@@ -92,6 +93,23 @@ void Witness::OnInstalled(NodeId node, GroupId group, Lsn index) {
   groups_[group].applied[node] = index;
 }
 
+void Witness::OnHeir(GroupId heir, const std::vector<GroupId>& parents, Lsn base) {
+  Group& group = groups_[heir];
+  if (group.base != Lsn()) {
+    return;
+  }
+  world_.Note("heir", {heir.value(), base.value()});
+  ++totals_.heirs;
+  group.base = base;
+  for (GroupId parent : parents) {
+    const Group& before = groups_[parent];
+    group.has_items |= before.has_items;
+    for (const auto& [key, values] : before.items) {
+      group.items[key].insert(values.begin(), values.end());
+    }
+  }
+}
+
 Lsn Witness::Last(GroupId group) const {
   auto found = groups_.find(group);
   if (found == groups_.end()) {
@@ -150,7 +168,7 @@ void Witness::OnStrongAnswer(const std::map<GroupId, Lsn>& seen, const ClientOp&
 void Witness::OnSessionRead(const ClientOp& op, const OpResult& result) {
   const Group& group = groups_[result.group];
   auto seen = op.session.find(result.group);
-  const Lsn token = seen == op.session.end() ? Lsn() : seen->second;
+  const Lsn token = std::max(seen == op.session.end() ? Lsn() : seen->second, group.base);
   if (result.lsn < token) {
     world_.Fail("a read of " + op.key + " at session token " + token.ToString() +
                 " was answered at " + Place(result.group, result.lsn));

@@ -34,6 +34,7 @@ struct Totals {
   uint64_t elections = 0;
   uint64_t installs = 0;
   uint64_t changes = 0;  // of members
+  uint64_t heirs = 0;    // of splits and merges
   uint64_t crashes = 0;
   uint64_t writes = 0;  // acknowledged
   uint64_t reads = 0;
@@ -57,6 +58,8 @@ class Witness {
   // A snapshot took the place of everything.
   void OnInstalled(NodeId node, GroupId group, Lsn index);
   void OnMembersChanged(GroupId group) { ++totals_.changes; }
+  // A group has taken the place of others, whose last entries are all below `base`.
+  void OnHeir(GroupId heir, const std::vector<GroupId>& parents, Lsn base);
 
   // From clients ----------------------------------------------------------------------------------
   void OnAcknowledged(const ClientOp& op, const OpResult& result);
@@ -92,6 +95,7 @@ class Witness {
     // The values of a key from an index on.
     std::map<std::string, std::map<Lsn, std::optional<std::string>>> items;
     bool has_items = false;
+    Lsn base;  // of an heir: all of its replicas have what its parents had
   };
 
   void TakeGap(GroupId id, Group& group, Group::Gap gap);

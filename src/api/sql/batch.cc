@@ -195,12 +195,7 @@ Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Va
     co_return;
   }
   write.address = *address;
-  Result<Lsn> session = call.SessionOf(container->map->Find(address->epk));
-  if (!session) {
-    call.Fail(session.error());
-    co_return;
-  }
-  write.session = *session;
+  write.tokens = call.tokens;
   write.claim = call.claim;
   Reply reply = co_await call.router().Execute(container->ring(), address->epk, write);
   call.AddPartitionHeaders(reply);

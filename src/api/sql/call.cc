@@ -111,19 +111,23 @@ Result<Consistency> Call::Level() const {
   return level;
 }
 
-Result<Lsn> Call::SessionOf(const partition::PartitionRange& range) const {
+Status Call::ReadSession() {
   std::string_view text = Header("x-ms-session-token");
   if (text.empty()) {
-    return Lsn();
+    return Status::Ok();
   }
-  ORRERY_TRY(std::vector<types::SessionToken> tokens, types::ParseSessionTokens(text));
-  for (const types::SessionToken& token : tokens) {
-    // A token of a parent is satisfied: this partition begins where its parent ended.
-    if (token.partition == range.id) {
-      return token.lsn;
-    }
+  auto parsed = types::ParseSessionTokens(text);
+  if (!parsed) {
+    return parsed.error();
   }
-  return Lsn();
+  tokens = std::move(*parsed);
+  return Status::Ok();
+}
+
+bool Call::HasSeenNewer() const {
+  return std::ranges::any_of(tokens, [this](const types::SessionToken& token) {
+    return token.partition > found->map->newest();
+  });
 }
 
 namespace {

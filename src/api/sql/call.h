@@ -33,6 +33,7 @@ struct Call {
   partition::RequestUnits charge;
   // Of the operations that the request becomes.
   partition::Claim claim;
+  std::vector<types::SessionToken> tokens;  // what the client has seen
   bool bucket_full = false;  // what was refused was refused for its throughput bucket
 
   model::Catalog& catalog() const { return service.catalog_; }
@@ -66,8 +67,10 @@ struct Call {
   // Request headers that data operations share -------------------------------------------------
   // How new what is read must be. kInvalidArgument: unknown, or stronger than the account's.
   Result<Consistency> Level() const;
-  // What the client has seen of this partition; 0 if it sent no token for it.
-  Result<Lsn> SessionOf(const partition::PartitionRange& range) const;
+  // Reads `tokens`. kInvalidArgument if they are malformed.
+  Status ReadSession();
+  // Whether the client has seen a partition that came after those that are known here.
+  bool HasSeenNewer() const;
   Result<model::ThroughputRequest> Throughput() const;
   // Reads `claim`. kInvalidArgument if a header is malformed.
   Status ReadClaim();

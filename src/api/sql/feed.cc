@@ -200,11 +200,7 @@ Task<Status> PageReader::Read() {
     read.parameters = feed_.parameters;
     read.level = feed_.level;
     read.claim = call_.claim;
-    Result<Lsn> session = call_.SessionOf(range);
-    if (!session) {
-      co_return session.error();
-    }
-    read.session = *session;
+    read.tokens = call_.tokens;
     Reply reply = co_await call_.router().ExecuteAt(ring, range, read);
     Code code = reply.status.code();
     if (code == Code::kMoved || code == Code::kSchemaChanged) {

@@ -82,12 +82,7 @@ void AnswerItem(Call& call, const Container& container, std::string_view stored,
 Task<> WriteOne(Call& call, std::shared_ptr<const Container> container, ItemAddress address,
                 ItemStep step) {
   model::WriteItems write;
-  Result<Lsn> session = call.SessionOf(container->map->Find(address.epk));
-  if (!session) {
-    call.Fail(session.error());
-    co_return;
-  }
-  write.session = *session;
+  write.tokens = call.tokens;
   write.claim = call.claim;
   std::string epk = address.epk;
   write.address = std::move(address);
@@ -149,17 +144,12 @@ Task<> ReadItem(Call& call) {
     call.Fail(!address ? address.error() : level.error());
     co_return;
   }
-  Result<Lsn> session = call.SessionOf(container.map->Find(address->epk));
-  if (!session) {
-    call.Fail(session.error());
-    co_return;
-  }
   model::ReadItem read;
   std::string epk = address->epk;
   read.address = std::move(*address);
   read.id = call.item();
   read.if_none_match = call.Header("if-none-match");
-  read.session = *session;
+  read.tokens = call.tokens;
   read.level = *level;
   read.claim = call.claim;
   Reply reply = co_await call.router().Execute(container.ring(), epk, read);

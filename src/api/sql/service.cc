@@ -177,6 +177,14 @@ Task<> Service::Dispatch(Call& call) {
     if (there.ok()) {
       there = call.ReadClaim();
     }
+    if (there.ok() && !operation->control) {
+      there = call.ReadSession();
+    }
+    if (there.ok() && behind && call.HasSeenNewer()) {
+      // Partitions were split or merged, and this node has not heard of it yet.
+      co_await options_.catch_up();
+      there = call.FindContainer();
+    }
     if (!there.ok()) {
       call.Fail(there);
       co_return;
