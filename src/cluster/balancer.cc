@@ -1,9 +1,11 @@
 #include "cluster/balancer.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/log.h"
 #include "model/container_kind.h"
+#include "model/throughput.h"
 
 namespace orrery::cluster {
 
@@ -50,6 +52,15 @@ Task<> Balancer::Once(const PartitionLoads& loads) {
 Task<bool> Balancer::Split(const Container& container, std::span<const PartitionLoad> loads) {
   uint64_t throughput = container.offer ? container.offer->spendable() : 0;
   std::vector<size_t> chosen = ChooseSplits(loads, throughput, options_.limits);
+  // A share that somebody chose and that one partition cannot have.
+  partition::RequestUnits most(static_cast<double>(options_.limits.partition_throughput));
+  for (size_t i = 0; i < loads.size() && container.offer && !container.offer->custom.empty(); ++i) {
+    PartitionId id = container.map->ranges()[i].id;
+    if (loads[i].divisible && ShareOf(*container.offer, *container.map, id) > most &&
+        std::ranges::find(chosen, i) == chosen.end()) {
+      chosen.push_back(i);
+    }
+  }
   for (size_t i : chosen) {
     PartitionId id = container.map->ranges()[i].id;
     Status status = co_await catalog_.BeginReshape(container.id, {id});

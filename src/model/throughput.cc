@@ -112,7 +112,11 @@ uint64_t MigratedMaximum(const Offer& manual, const OfferUse& use, const Catalog
 }
 
 bool ReplacePending(const Offer& offer, const PartitionMap& map, uint64_t partition_throughput) {
-  return partition::PartitionCount(offer.spendable(), partition_throughput) > map.ranges().size();
+  RequestUnits most(static_cast<double>(partition_throughput));
+  return partition::PartitionCount(offer.spendable(), partition_throughput) > map.ranges().size() ||
+         std::ranges::any_of(map.ranges(), [&](const PartitionRange& range) {
+           return !offer.custom.empty() && ShareOf(offer, map, range.id) > most;
+         });
 }
 
 Status CheckBuckets(const partition::Buckets& buckets) {
@@ -144,10 +148,10 @@ Result<Offer> Redistribute(Offer offer, const PartitionMap& map,
         map.ranges().end()) {
       return Error(Invalid("The container has no " + name + "."));
     }
-    if (share.throughput == 0 || share.throughput > limits.partition_throughput) {
+    // With more than one partition can have it is split, and its heirs share it.
+    if (share.throughput == 0 || share.throughput > 2 * limits.partition_throughput) {
       return Error(Invalid("The throughput of " + name + " must be between 1 and " +
-                           std::to_string(limits.partition_throughput) +
-                           " RU/s: more needs a split of it, which is not supported yet."));
+                           std::to_string(2 * limits.partition_throughput) + " RU/s."));
     }
   }
   CustomShares before(offer, map);

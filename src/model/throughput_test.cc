@@ -211,7 +211,7 @@ TEST(RedistributeTest, WhatCannotBeIsRefused) {
       {{PartitionId(3), 1'000}},                           // no such partition
       {{PartitionId(1), 1'000}, {PartitionId(1), 2'000}},  // twice
       {{PartitionId(1), 0}},
-      {{PartitionId(1), 10'001}},                      // needs a split
+      {{PartitionId(1), 20'001}},                      // more than two can have
       {{PartitionId(1), 100}, {PartitionId(2), 100}},  // below the floor
   };
   for (const Shares& shares : rows) {

@@ -209,6 +209,14 @@ std::string Metrics::Render(const model::CatalogView& catalog,
   Line(out, "orrery_log_healthy", "", store.healthy() ? 1 : 0);
   Head(out, "orrery_disk_full", "gauge", "1 while writes are refused for want of disk space");
   Line(out, "orrery_disk_full", "", store.disk_full() ? 1 : 0);
+  size_t reshapes = 0;
+  for (const auto& [id, container] : catalog.containers_by_id) {
+    reshapes += container->reshapes.size();
+  }
+  Head(out, "orrery_reshapes", "gauge", "Splits and merges of partitions under way");
+  Line(out, "orrery_reshapes", "", static_cast<double>(reshapes));
+  Head(out, "orrery_balancer_paused", "gauge", "1 while partitions are left as they are");
+  Line(out, "orrery_balancer_paused", "", catalog.balancer_paused ? 1 : 0);
   Instant now = clock.Now();
   for (const PartitionMetric& metric : kPartitionMetrics) {
     Head(out, metric.name, metric.type, metric.help);

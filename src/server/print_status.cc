@@ -222,6 +222,14 @@ void PrintKeys(Value partition) {
   }
 }
 
+std::string Listed(const std::vector<Value>& texts) {
+  std::string list;
+  for (Value text : texts) {
+    list += (list.empty() ? "" : " and ") + std::string(text.string());
+  }
+  return list;
+}
+
 void PrintContainer(const std::string& database, Value container) {
   std::printf("\n%s/%s  ", database.c_str(), Text(container, "id").c_str());
   PrintOffer(container);
@@ -237,6 +245,12 @@ void PrintContainer(const std::string& database, Value container) {
                 known ? Bytes(Number(partition, "bytes")).c_str() : "?",
                 Whole(partition, "share").c_str(), known ? used : "?",
                 Whole(partition, "throttled").c_str());
+  }
+  for (Value reshape : Elements(container, "reshapes")) {
+    bool splits = Text(reshape, "kind") == "split";
+    std::printf("  %s %s into %s\n", splits ? "splitting" : "merging",
+                Listed(Elements(reshape, "parents")).c_str(),
+                Listed(Elements(reshape, "heirs")).c_str());
   }
 }
 
@@ -318,6 +332,9 @@ void PrintStatus(Value status) {
   std::printf("orrery %s at %s, %s\n", Text(status, "version").c_str(),
               Text(status, "endpoint").c_str(),
               IsTrue(status, "healthy") ? "healthy" : "LOG FAILED: restart to take writes");
+  if (IsTrue(status, "balancerPaused")) {
+    std::printf("the balancer is paused: partitions stay as they are\n");
+  }
   if (IsTrue(status, "diskFull")) {
     std::printf("DISK NEARLY FULL: writes are refused\n");
   }

@@ -193,6 +193,14 @@ void AppendBuckets(std::string& out, const partition::Buckets& buckets) {
   Field(out, "defaultBucket", buckets.unmarked == 0 ? "null" : std::to_string(buckets.unmarked));
 }
 
+void AppendIds(std::string& out, std::string_view name, const std::vector<PartitionId>& ids) {
+  std::string list = "[";
+  for (PartitionId id : ids) {
+    list += (list.size() == 1 ? "\"" : ",\"") + id.ToString() + "\"";
+  }
+  Field(out, name, list + "]");
+}
+
 void AppendContainer(std::string& out, const model::Container& container, const ShowPartition& show,
                      const model::CatalogLimits& limits) {
   Separate(out);
@@ -220,6 +228,16 @@ void AppendContainer(std::string& out, const model::Container& container, const 
     Field(out, "policy", Quoted(offer->custom.empty() ? "Equal" : "Custom"));
     AppendBuckets(out, offer->buckets);
   }
+  Field(out, "reshapes", "[");
+  for (const model::Reshape& reshape : container.reshapes) {
+    Separate(out);
+    out += '{';
+    Field(out, "kind", Quoted(reshape.splits() ? "split" : "merge"));
+    AppendIds(out, "parents", reshape.parents);
+    AppendIds(out, "heirs", reshape.heirs);
+    out += '}';
+  }
+  out += ']';
   Field(out, "partitions", partitions + "]}");
 }
 
@@ -296,6 +314,7 @@ Task<std::string> Node::StatusJson() {
   Flag(out, "healthy", instance_->store().healthy());
   Flag(out, "diskFull", instance_->store().disk_full());
   auto view = instance_->catalog().view();
+  Flag(out, "balancerPaused", view->balancer_paused);
   const model::CatalogLimits& limits = instance_->catalog().limits();
   if (instance_->clustered()) {
     Overview overview = co_await instance_->Look();

@@ -128,3 +128,22 @@ test("a node that was away during splits gets what it missed", async () => {
   assert.equal((await there.items.readAll().fetchAll()).resources.length, 100);
   await hand("balancer", "resume");
 });
+
+test("a new node fills, leads, and a drained one empties, while clients go on", async () => {
+  const container = await makeContainer({ throughput: 300000 });
+  const clients = load(container, { keys: 60 });
+  await clients.begun();
+  const added = await cluster.add();
+  const rows = async () => JSON.parse((await tryHand("node", "list", "--json")).out).nodes;
+  const even = (list) => Math.max(...list) - Math.min(...list) <= 1;
+  await until("all nodes have alike", async () => {
+    const list = await rows();
+    return list.length === 5 && even(list.map(({ replicas }) => replicas));
+  }, 60);
+  await until("all nodes lead alike", async () => even((await rows()).map(({ leaders }) => leaders)), 60);
+  const before = JSON.stringify((await rows()).map(({ replicas }) => replicas));
+  await hand("node", "drain", added.id);
+  await until("it is empty", async () => (await rows()).find(({ id }) => id === added.id)?.replicas === 0, 60);
+  assert.notEqual(before, "");
+  await clients.end();
+});

@@ -104,6 +104,35 @@ test("raising the throughput splits in the background, lowering it merges", asyn
   assert.deepEqual((await partitionsOf(container)).map(({ share, items }) => [share, items]), [[20000, 100]]);
 });
 
+test("a share above the limit of one partition splits it, and its heirs have half of it each", async () => {
+  const container = await makeContainer(client, { throughput: 40000 });
+  const [first] = await ranges(container);
+  await command("throughput", "redistribute", `tests/${container.id}`, `${first.id}=30000`);
+  await until("it is split", async () => (await ranges(container)).length === 3);
+  assert.deepEqual((await partitionsOf(container)).map(({ share }) => share), [15000, 15000, 20000]);
+});
+
+test("hierarchical keys are split below the first level if one value fills a partition", async () => {
+  const container = await makeContainer(client, {
+    throughput: 20000,
+    partitionKey: { paths: ["/tenant", "/user"], kind: "MultiHash", version: 2 },
+  });
+  const operations = Array.from({ length: 1500 }, (_, n) => ({
+    operationType: "Create",
+    partitionKey: ["one", `user ${n}`],
+    resourceBody: { id: `${n}`, tenant: "one", user: `user ${n}`, text: "x".repeat(1000) },
+  }));
+  await container.items.executeBulkOperations(operations);
+  const list = await until("it is split", async () => {
+    const now = await ranges(container);
+    return now.length > 1 ? now : undefined;
+  });
+  assert.equal(list[0].maxExclusive.length, 64, "the cut is within the tenant");
+  const { resources } = await container.items.query("SELECT * FROM c", { partitionKey: ["one"] }).fetchAll();
+  assert.equal(resources.length, 1500);
+  assert.equal((await container.item("7", ["one", "user 7"]).read()).resource.id, "7");
+});
+
 test("one logical partition is never split", async () => {
   const container = await makeContainer(client, { throughput: 20000 });
   for (let n = 0; n < 40; n += 1) await container.items.create({ id: `${n}`, pk: "one", text: "x".repeat(50000) });

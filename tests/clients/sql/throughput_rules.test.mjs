@@ -226,7 +226,7 @@ test("throughput is moved between partitions, and the container has the sum", as
   const whole = await replace(container, { offerThroughput: 14000 });
   assert.equal(whole.status, 400);
   assert.match(whole.text, /Equal/);
-  assert.match(await fails("throughput", "redistribute", name, `${second}=10001`), /split/);
+  assert.match(await fails("throughput", "redistribute", name, `${second}=20001`), /between 1 and 20000/);
   assert.match(await fails("throughput", "redistribute", name, "999999=500"), /no partition 999999/);
   assert.match(await fails("throughput", "redistribute", name, `${first}=100`, `${second}=100`), /must be between/);
   assert.match(await fails("throughput", "redistribute", name), /--equal/);
