@@ -645,6 +645,92 @@ TEST(CatalogClusterTest, ANewContainerIsPlacedAndADroppedOneLeavesNothing) {
   EXPECT_EQ(cluster.nodes[0]->notes.all.back(), "unplaced 2");
 }
 
+TEST(CatalogClusterTest, HeirsTakeThePlaceOfTheirParentsAndKnowWhereTheyComeFrom) {
+  Cluster cluster(1);
+  ASSERT_TRUE(cluster.CreateDatabase(0).ok());
+  ASSERT_TRUE(cluster.Execute(0, change::AddNode{.address = "host:1", .version = 2}));
+  ASSERT_TRUE(cluster.Create(0, "c", {.manual = 10'000}));
+  auto container = cluster.View(0)->containers_by_id.begin()->second;
+  auto code = [&](CatalogChange::What what) {
+    auto result = cluster.Execute(0, std::move(what));
+    return result ? Code::kOk : result.error().code();
+  };
+  PartitionId parent = container->map->ranges().front().id;
+  change::BeginReshape begin{container->id, {parent}, ""};
+  ASSERT_EQ(code(begin), Code::kOk);
+  EXPECT_EQ(code(begin), Code::kAlreadyExists);
+  auto reshapes = cluster.View(0)->FindContainer(container->id)->reshapes;
+  ASSERT_EQ(reshapes.size(), 1u);
+  ASSERT_EQ(reshapes[0].heirs.size(), 2u);
+  change::FinishReshape finish{.container = container->id,
+                               .name = reshapes[0].name(),
+                               .cut = std::string(1, '\x20'),
+                               .parents = {{GroupId(parent.value()), Lsn(9), 2}},
+                               .heirs = {{.applied = Lsn(9)}, {.applied = Lsn(9)}},
+                               .nodes = {NodeId(1)}};
+  change::FinishReshape wrong = finish;
+  wrong.heirs.pop_back();
+  EXPECT_EQ(code(wrong), Code::kInvalidArgument);
+  ASSERT_EQ(code(finish), Code::kOk);
+  EXPECT_EQ(code(finish), Code::kOk);  // again: it is so already
+  auto view = cluster.View(0);
+  auto after = view->FindContainer(container->id);
+  ASSERT_EQ(after->map->ranges().size(), 2u);
+  EXPECT_TRUE(after->reshapes.empty());
+  EXPECT_EQ(after->map->ranges()[1].range.min, finish.cut);
+  EXPECT_EQ(after->map->ranges()[1].parents, std::vector{parent});
+  EXPECT_EQ(after->map->ranges()[1].generation, 2u);
+  EXPECT_NE(after->map->FindId(parent), nullptr);
+  EXPECT_EQ(view->FindPlacement(GroupId(parent.value())), nullptr);
+  GroupId heir(reshapes[0].heirs[1].value());
+  auto placement = view->FindPlacement(heir);
+  ASSERT_NE(placement, nullptr);
+  ASSERT_TRUE(placement->origin);
+  EXPECT_EQ(placement->origin->parents, finish.parents);
+  // It is never forgotten: a founder that is late must not begin with nothing.
+  ASSERT_EQ(code(change::SetPlacements{{{heir, placement->epoch, placement->members}}}), Code::kOk);
+  EXPECT_EQ(cluster.View(0)->FindPlacement(heir)->origin, placement->origin);
+}
+
+TEST(CatalogClusterTest, NothingIsSplitWhileANodeCannotReadIt) {
+  Cluster cluster(1);
+  ASSERT_TRUE(cluster.CreateDatabase(0).ok());
+  ASSERT_TRUE(cluster.Join(0));  // of version 1
+  ASSERT_TRUE(cluster.Create(0, "c", {.manual = 10'000}));
+  auto container = cluster.View(0)->containers_by_id.begin()->second;
+  auto result = cluster.Execute(
+      0, change::BeginReshape{container->id, {container->map->ranges().front().id}, ""});
+  EXPECT_EQ(result.error().code(), Code::kUnavailable);
+}
+
+TEST(CatalogClusterTest, AMergeCanBeCalledOffUntilItIsDone) {
+  Cluster cluster(1);
+  ASSERT_TRUE(cluster.CreateDatabase(0).ok());
+  ASSERT_TRUE(cluster.Create(0, "c", {.manual = 30'000}));
+  auto container = cluster.View(0)->containers_by_id.begin()->second;
+  auto ranges = container->map->ranges();
+  auto code = [&](CatalogChange::What what) {
+    auto result = cluster.Execute(0, std::move(what));
+    return result ? Code::kOk : result.error().code();
+  };
+  using Ids = std::vector<PartitionId>;
+  EXPECT_EQ(code(change::BeginReshape{container->id, Ids{ranges[0].id, ranges[2].id}, ""}),
+            Code::kNotFound);
+  EXPECT_EQ(code(change::BeginReshape{container->id, Ids{ranges[0].id, ranges[1].id}, "x"}),
+            Code::kInvalidArgument);
+  ASSERT_EQ(code(change::BeginReshape{container->id, Ids{ranges[0].id, ranges[1].id}, ""}),
+            Code::kOk);
+  EXPECT_EQ(code(change::BeginReshape{container->id, Ids{ranges[1].id, ranges[2].id}, ""}),
+            Code::kAlreadyExists);
+  PartitionId name = cluster.View(0)->FindContainer(container->id)->reshapes[0].name();
+  ASSERT_EQ(code(change::AbortReshape{container->id, name}), Code::kOk);
+  EXPECT_EQ(code(change::FinishReshape{.container = container->id, .name = name}), Code::kNotFound);
+  EXPECT_EQ(cluster.View(0)->FindContainer(container->id)->map->ranges().size(), 3u);
+  ASSERT_EQ(code(change::BeginReshape{container->id, Ids{ranges[1].id, ranges[2].id}, ""}),
+            Code::kOk);
+  EXPECT_GT(cluster.View(0)->FindContainer(container->id)->reshapes[0].name(), name);
+}
+
 TEST(CatalogClusterTest, APlacementChangesOnlyFromTheOneThatWasSeen) {
   Cluster cluster(1);
   ASSERT_TRUE(cluster.CreateDatabase(0).ok());

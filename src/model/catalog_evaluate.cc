@@ -539,8 +539,9 @@ Status Evaluation::Do(const change::SetPlacements& what) {
                     "Group " + change.group.ToString() + " is named twice.");
     }
     ORRERY_RETURN_IF_ERROR(CheckPlacement(change, *before));
-    Placement after{
-        .epoch = before->epoch + 1, .members = change.members, .founders = before->founders};
+    Placement after = *before;  // who founded it, and from what, stays
+    ++after.epoch;
+    after.members = change.members;
     for (PlacedReplica& replica : after.members) {
       if (replica.replica == ReplicaId()) {
         replica = NewReplica(replica.node, replica.voter);
