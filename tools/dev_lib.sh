@@ -283,6 +283,7 @@ dev_test() {
   step "simulated clusters" script build/release/src/sim/orrery_sim --seeds $sim_seeds
   step "clients through a cluster under kills" script tests/torture/clients
   step "torture" script tests/torture/run "${long[@]}"
+  step "soak: splits, merges and moves" script tests/torture/soak "${long[@]}"
   printf '\n%s passed, %s failed\n' "$passed" "$failed"
   [ "$failed" -eq 0 ]
 }

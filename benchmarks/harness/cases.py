@@ -1,4 +1,5 @@
 """The cases of ./dev bench. Each takes the arguments of the command and returns what the result file keeps."""
+import contextlib
 import os
 import statistics
 import subprocess
@@ -7,11 +8,14 @@ import time
 from harness import processes
 from harness.cluster_cases import CLUSTER_CASES
 from harness.pairs import check_goals, compare, cores, timed
+from harness.split_cases import SPLIT_CASES
 
 READ_CONNECTIONS = 32
 WRITE_CONNECTIONS = 64
 START_SETTLE_SECONDS = 0.5
-IDLE_SECONDS = 5
+IDLE_SECONDS = 10
+PARTITION_COUNTS = (10, 1_000, 10_000)
+ALL_THROUGHPUT = 1_000_000  # RU/s of the container, over all its partitions
 
 
 def read(arguments):
@@ -79,35 +83,59 @@ def idle_cpu_percent(server):
     return (processes.cpu_seconds(server.pid) - before) * 100 / IDLE_SECONDS
 
 
-def partitions(arguments):
-    """10 partitions of 10,000 RU/s against 10,000 partitions of 100 RU/s, the same items in both."""
-    server_core, load_core = cores(arguments)
-    with processes.scratch_folder() as folder, processes.start_orrery(folder, core=server_core) as few, \
-            processes.start_orrery(folder, "[limits]\npartition_throughput = 100\n", server_core) as many:
-        empty_kb = processes.resident_kb(many.pid)
-        processes.load("sql-setup", few, items=arguments.items, throughput=100_000)
-        # The container first, with one item: its cost is that of the partitions alone.
-        created = processes.load("sql-setup", many, items=1, connections=1, throughput=1_000_000)
-        rss_kb = processes.resident_kb(many.pid)
-        idle = idle_cpu_percent(many)
-        processes.load("sql-setup", many, items=arguments.items, throughput=1_000_000)
-        for server, wanted in ((few, 10), (many, 10_000)):
-            count = processes.partition_count(server)
-            if count != wanted:
-                raise processes.Failed(f"the container has {count} physical partitions, not {wanted}")
+def make_partitions(server, count, items):
+    """A container of so many partitions, then its items. Returns what the partitions cost."""
+    empty_kb = processes.resident_kb(server.pid)
+    empty_idle = idle_cpu_percent(server)
+    # The container first, with one item: its cost is that of the partitions alone.
+    created = processes.load("sql-setup", server, items=1, connections=1, throughput=ALL_THROUGHPUT)
+    made = processes.partition_count(server)
+    if made != count:
+        raise processes.Failed(f"the container has {made} physical partitions, not {count}")
+    cost = {"partitions": count, "create_ms": created["create_container_ms"],
+            "rss_kb": processes.resident_kb(server.pid) - empty_kb, "idle_percent_empty": empty_idle,
+            "idle_percent": idle_cpu_percent(server)}
+    processes.load("sql-setup", server, items=items, throughput=ALL_THROUGHPUT)
+    cost["rss_kb_with_items"] = processes.resident_kb(server.pid) - empty_kb
+    return cost
 
-        def side(server):
-            return lambda: processes.load("sql-read", server, load_core, items=arguments.items,
+
+def partitions(arguments):
+    """The same items and the same throughput, on 10, 1,000 and 10,000 physical partitions, a server each."""
+    server_core, load_core = cores(arguments)
+    with processes.scratch_folder() as folder, contextlib.ExitStack() as stack:
+        servers, costs = {}, []
+        for count in PARTITION_COUNTS:
+            settings = f"[limits]\npartition_throughput = {ALL_THROUGHPUT // count}\n"
+            servers[count] = stack.enter_context(processes.start_orrery(folder, settings, server_core))
+            costs.append(make_partitions(servers[count], count, arguments.items))
+        few, some, many = PARTITION_COUNTS
+
+        def side(count):
+            return lambda: processes.load("sql-read", servers[count], load_core, items=arguments.items,
                                           connections=READ_CONNECTIONS, **timed(arguments))
 
-        return compare(
-            arguments,
-            f"partitions: SQL point read among 10 and among 10,000 physical partitions, {READ_CONNECTIONS} connections",
-            ("10", "10,000"), (few, many), side(few), side(many), lambda summary: [
-                ("ratio of 10,000 to 10 partitions", summary["ratio"], "at least", 0.8),
-                ("KB of RSS per partition", (rss_kb - empty_kb) / 10_000, "at most", 32),
-                ("ms to create a partition", created["create_container_ms"] / 10_000, "at most", 5),
-                ("% of a core for 10,000 idle partitions", idle, "at most", 2)])
+        def comparison(count, goals):
+            return compare(
+                arguments, f"partitions: SQL point read among {few} and among {count:,} physical partitions, "
+                f"{READ_CONNECTIONS} connections", (f"{few}", f"{count:,}"), (servers[few], servers[count]),
+                side(few), side(count), goals)
+
+        print("\npartitions: what they cost")
+        for cost in costs:
+            print(f"  {cost['partitions']:>6,}  created in {cost['create_ms']:.1f} ms, "
+                  f"{cost['create_ms'] / cost['partitions']:.4f} each; RSS {cost['rss_kb'] / cost['partitions']:.2f} KB "
+                  f"each; idle {cost['idle_percent']:.2f}% of a core ({cost['idle_percent_empty']:.2f}% before)")
+        last = costs[-1]
+        results = [
+            comparison(some, lambda summary: [
+                (f"ratio of {some:,} to {few} partitions", summary["ratio"], "at least", 0.8)]),
+            comparison(many, lambda summary: [
+                (f"ratio of {many:,} to {few} partitions", summary["ratio"], "at least", 0.8),
+                ("KB of RSS per partition", last["rss_kb"] / many, "at most", 32),
+                ("ms to create a partition", last["create_ms"] / many, "at most", 5),
+                (f"% of a core for {many:,} idle partitions", last["idle_percent"], "at most", 2)])]
+        return {"costs": costs, "comparisons": results}
 
 
 def scale(arguments):
@@ -139,4 +167,4 @@ def micro(arguments):
 
 
 CASES = {"read": read, "write": write, "start": start, "partitions": partitions, "scale": scale,
-         **CLUSTER_CASES, "micro": micro}
+         **CLUSTER_CASES, **SPLIT_CASES, "micro": micro}

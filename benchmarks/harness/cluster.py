@@ -96,6 +96,12 @@ class Cluster(Members):
         return Server(f"node {i + 1}", command, self.http_ports[i], "/healthz",
                       os.path.join(self.folder, f"log-{i + 1}"), self.core)
 
+    def add(self):
+        """One more node, which joins the others."""
+        self.http_ports.append(free_port())
+        self.peer_ports.append(free_port())
+        self.servers.append(self.start(len(self.servers)))
+
     def revive(self, i):
         self.servers[i] = self.start(i)
 

@@ -19,8 +19,9 @@ import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BINARIES = os.path.join(ROOT, "build/release")
-LOAD = os.path.join(BINARIES, "benchmarks/load")
-ORRERY = os.path.join(BINARIES, "src/server/orrery")
+# The environment may name other copies of the programs.
+LOAD = os.environ.get("ORRERY_LOAD") or os.path.join(BINARIES, "benchmarks/load")
+ORRERY = os.environ.get("ORRERY_BINARY") or os.path.join(BINARIES, "src/server/orrery")
 START_SECONDS_MAX = 60
 # Public: the key of the Azure Cosmos DB emulator, which --dev accepts.
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
@@ -176,21 +177,43 @@ def load(command, server, core=None, **options):
     return json.loads(done.stdout)
 
 
-def partition_count(server):
-    """How many physical partitions the container of the benchmark has."""
-    link = "dbs/bench/colls/items"
+def signed_headers(method, kind, link):
+    """The headers that every request of an account needs, signed with the emulator's key."""
     date = email.utils.formatdate(usegmt=True)
-    text = f"get\npkranges\n{link}\n{date.lower()}\n\n"
+    text = f"{method}\n{kind}\n{link}\n{date.lower()}\n\n"
     digest = hmac.digest(base64.b64decode(EMULATOR_KEY), text.encode(), "sha256")
     token = f"type=master&ver=1.0&sig={base64.b64encode(digest).decode()}"
-    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/{link}/pkranges", headers={
-        "authorization": urllib.parse.quote(token, safe=""), "x-ms-date": date, "x-ms-version": "2020-07-15",
-        "x-ms-max-item-count": "-1"})
+    return {"authorization": urllib.parse.quote(token, safe=""), "x-ms-date": date, "x-ms-version": "2020-07-15"}
+
+
+def ask(server, method, path, headers, body=None):
+    """The body of the answer, parsed; None if it has none."""
+    request = urllib.request.Request(f"http://127.0.0.1:{server.port}/{path}", headers=headers, method=method,
+                                     data=None if body is None else json.dumps(body).encode())
     try:
-        with urllib.request.urlopen(request) as reply:
-            return len(json.load(reply)["PartitionKeyRanges"])
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            text = reply.read()
+            return json.loads(text) if text else None
     except urllib.error.HTTPError as error:
-        raise Failed(f"reading the partition key ranges gave {error.code}") from error
+        raise Failed(f"{method} /{path} gave {error.code}: {error.read().decode()[:300]}") from error
+
+
+def partition_ranges(server, container="items"):
+    """The physical partitions of a container of the benchmark, in the order of the ring."""
+    link = f"dbs/bench/colls/{container}"
+    headers = {**signed_headers("get", "pkranges", link), "x-ms-max-item-count": "-1"}
+    return ask(server, "GET", f"{link}/pkranges", headers)["PartitionKeyRanges"]
+
+
+def partition_count(server):
+    """How many physical partitions the container of the benchmark has."""
+    return len(partition_ranges(server))
+
+
+def operate(server, what, body=None):
+    """A request of an operator: POST /_orrery/<what>."""
+    path = f"_orrery/{what}"
+    return ask(server, "POST", path, signed_headers("post", "orrery", path), body or {})
 
 
 def db_bench_path():

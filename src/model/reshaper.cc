@@ -13,7 +13,7 @@ using partition::Replica;
 
 namespace {
 
-constexpr Duration kThawInterval = std::chrono::milliseconds(200);
+constexpr Duration kThawInterval = std::chrono::seconds(1);
 constexpr Duration kPollPause = std::chrono::milliseconds(2);
 constexpr size_t kSliceBytes = 16 << 20;  // of a walk, before others get the thread
 
@@ -90,6 +90,7 @@ void Reshaper::Look() {
   for (const auto& [id, container] : view->containers_by_id) {
     for (const Reshape& reshape : container->reshapes) {
       auto replica = replicas_.Find(reshape.parents.front());
+      FlushFor(reshape);
       if (replica == nullptr || !replica->set().leads() || running_.contains(reshape.name())) {
         continue;
       }
@@ -104,6 +105,24 @@ void Reshaper::Look() {
   if (clock_.Now() >= next_thaws_) {
     next_thaws_ = clock_.Now() + kThawInterval;
     LookForThaws(*view);
+  }
+}
+
+// The heirs begin with a state that is on disk, on each node, while everybody waits: what is
+// written before that does not have to be written then.
+void Reshaper::FlushFor(const Reshape& reshape) {
+  if (reshape.name() <= flushed_) {
+    return;
+  }
+  flushed_ = reshape.name();
+  auto here = [this](PartitionId id) { return replicas_.Find(id) != nullptr; };
+  if (auto pass = gate_.Enter(); pass && std::ranges::any_of(reshape.parents, here)) {
+    auto flush = [](storage::Store& store, runtime::WorkerPool& workers,
+                    runtime::Gate::Pass pass) -> runtime::Task<> {
+      auto write = [&store] { return store.state().Flush(); };
+      IgnoreError(co_await runtime::OnBlocking(workers, write), "it is done when it must be");
+    };
+    workers_.at(0).Spawn(flush(store_, workers_, std::move(pass)));
   }
 }
 
@@ -175,6 +194,7 @@ runtime::Task<> Reshaper::Drive(Task task, std::shared_ptr<Replica> replica,
         "a change of partitions is called off",
         {{"partition", task.reshape.parents.front().ToString()}, {"why", status.message()}});
     status = co_await catalog_.AbortReshape(task.container->id, name);
+    next_thaws_ = clock_.Now();
   }
   if (status.ok()) {
     since_.erase(name);
@@ -233,9 +253,6 @@ runtime::Task<Result<CutFinder::Cut>> Reshaper::FindCut(
 }
 
 runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
-  // What is on disk now does not have to be written while everybody waits.
-  auto flush = [&replica] { return replica.state().Flush(); };
-  ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, flush));
   storage::Totals totals;
   uint64_t term = 0;
   std::shared_ptr<const storage::Snapshot> state;
@@ -250,6 +267,9 @@ runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
     replica.BeginWatch();
   }
   Result<CutFinder::Cut> cut = co_await FindCut(task, replica, totals, std::move(state));
+  // What is on disk now does not have to be written while everybody waits.
+  auto flush = [&replica] { return replica.state().Flush(); };
+  ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, flush));
   Result<Replica::Turn> turn = co_await replica.AcquireAll();
   Result<storage::Totals> changed = replica.EndWatch(cut ? cut->place : types::Epk());
   if (!cut || !turn || !changed) {
@@ -325,6 +345,8 @@ runtime::Task<Status> Reshaper::Merge(const Task& task, Replica& left) {
     if (Nodes(right->voters) != Nodes(here->voters)) {
       co_return co_await Gather(task);
     }
+    auto flush = [this] { return store_.state().Flush(); };
+    ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, flush));
   }
   KillPoint("merge.begun");
   ORRERY_CO_RETURN_IF_ERROR(co_await FreezePartition::Freeze(left, name));

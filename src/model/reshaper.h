@@ -61,6 +61,7 @@ class Reshaper {
 
   runtime::Task<> Run(runtime::Gate::Pass pass);
   void Look();
+  void FlushFor(const Reshape& reshape);
   void LookForThaws(const CatalogView& view);
   runtime::Task<> Drive(Task task, std::shared_ptr<partition::Replica> replica,
                         runtime::Gate::Pass pass);
@@ -92,6 +93,7 @@ class Reshaper {
   std::set<PartitionId> running_;  // by name, and what is being thawed by its own id
   std::map<PartitionId, Instant> since_;
   Instant next_thaws_;
+  PartitionId flushed_;  // the newest change that the state was flushed for
 };
 
 }  // namespace orrery::model

@@ -67,7 +67,8 @@ Status Replica::CheckTarget(const Operation& operation) const {
     return Status(Code::kMoved,
                   "the partition is at generation " + std::to_string(range_.generation));
   }
-  if (is_frozen() && !operation.runs_frozen()) {
+  // Alone, a read is right all the same: heirs write the state that it reads.
+  if (is_frozen() && !operation.runs_frozen() && (operation.writes() || set_->replicated())) {
     return Status(Code::kMoved, "the partition is being split or merged");
   }
   if (target.schema_version != schema_version_.load(std::memory_order_acquire)) {

@@ -153,11 +153,17 @@ void RaftReplicaSet::CommitChanges() {
                                    {"replica", self_.ToString()},
                                    {"index", index.ToString()},
                                    {"members", configuration.ToString()}});
-    if (configuration.Find(self_) == nullptr) {
-      gone_ = true;
-    }
+    NoteMembership(configuration);
     Handle(core_->ConfigurationApplied(index, configuration, Now()));
   }
+}
+
+// One that began with a snapshot hears of configurations from before it was added: those say
+// nothing about it.
+void RaftReplicaSet::NoteMembership(const Configuration& configuration) {
+  bool member = configuration.Find(self_) != nullptr;
+  gone_ = !member && was_member_;
+  was_member_ = was_member_ || member;
 }
 
 // Reads -------------------------------------------------------------------------------------------
@@ -426,6 +432,7 @@ runtime::Task<> RaftReplicaSet::Install(std::shared_ptr<RaftReplicaSet> self, Sn
     co_return;
   }
   base_ = meta;
+  NoteMembership(meta.configuration);
   changes_.clear();
   configurations_.clear();
   cache_.Reset(meta.index);

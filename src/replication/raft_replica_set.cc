@@ -67,6 +67,7 @@ void RaftReplicaSet::Start(std::vector<LogEntry> heads, bool eager) {
       }
       base_ = {log->base->index, log->base->term, *configuration, log->base->configuration_index};
       start.base = base_;
+      NoteMembership(base_.configuration);
     }
   }
   cache_.Reset(Lsn(base_.index.value() + heads.size()));

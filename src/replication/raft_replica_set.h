@@ -196,6 +196,7 @@ class RaftReplicaSet final : public ReplicaSet,
   // What is known to be committed: by the core, or by FinishAt.
   Lsn committed() const { return std::max(core_->commit(), finish_at_); }
   void CommitChanges();
+  void NoteMembership(const Configuration& configuration);
   void WakeReaders();
   // Reads
   void StartReadRound();
@@ -266,6 +267,7 @@ class RaftReplicaSet final : public ReplicaSet,
   std::vector<Message> gated_;
   std::map<ReplicaId, std::deque<Message>> reading_;  // appends that wait for the log, by follower
 
+  bool was_member_ = false;
   std::string frozen_;
   Lsn finish_at_;
   bool applying_ = false;

@@ -6,7 +6,7 @@ import { CosmosClient } from "@azure/cosmos";
 import { Cluster } from "../../support/cluster.mjs";
 import { emulatorKey, run, until } from "../../support/server.mjs";
 
-const items = 60;
+const items = 30;
 const partitions = 5; // more than nodes: each leads one that is not the last on the ring
 
 let cluster;
