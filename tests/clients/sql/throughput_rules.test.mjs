@@ -98,9 +98,14 @@ test("a replace is pending while there are fewer partitions than the throughput 
     const { resource } = await container.readOffer();
     const pending = async () => (await own.client().offer(resource.id).read()).headers["x-ms-offer-replace-pending"];
     assert.equal(await pending(), "false");
-    own.settings["limits.partition_throughput"] = 5000;
-    await own.restart();
+    const balancer = async (action) => assert.equal((await run(["balancer", action, "--data", own.data])).code, 0);
+    await balancer("pause");
+    const raised = { ...resource, content: { offerThroughput: 20000 } };
+    await own.client().offer(resource.id).replace(raised);
     assert.equal(await pending(), "true");
+    await balancer("resume");
+    await until("it is not pending any more", async () => (await pending()) === "false");
+    assert.equal((await container.readPartitionKeyRanges().fetchAll()).resources.length, 2);
   } finally {
     await own.remove();
   }
