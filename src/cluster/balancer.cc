@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "base/log.h"
 #include "model/container_kind.h"
 #include "model/throughput.h"
 
@@ -73,6 +72,9 @@ Task<bool> Balancer::Split(const Container& container, std::span<const Partition
 }
 
 Task<> Balancer::Merge(const Container& container, std::span<const PartitionLoad> loads) {
+  if (container.offer && !container.offer->custom.empty()) {
+    co_return;  // the sum of two shares that somebody chose may be more than one can have
+  }
   uint64_t throughput = container.offer ? container.offer->spendable() : 0;
   std::vector<size_t> chosen = ChooseMerges(loads, throughput, options_.limits);
   std::set<PartitionId> cold;

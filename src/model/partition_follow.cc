@@ -233,9 +233,8 @@ Task<> PartitionHost::FollowOnce() {
 }
 
 // The heirs of these parents that begin here.
-Result<std::vector<storage::Heir>> PartitionHost::HeirsHere(const CatalogView& view,
-                                                            const Origin& origin,
-                                                            const std::string& outcomes) const {
+std::vector<storage::Heir> PartitionHost::HeirsHere(const CatalogView& view, const Origin& origin,
+                                                    const std::string& outcomes) const {
   std::vector<storage::Heir> heirs;
   for (const auto& [id, container] : view.containers_by_id) {
     for (const partition::PartitionRange& range : container->map->ranges()) {
@@ -305,10 +304,7 @@ Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
     co_return;
   }
   KillPoint("heirs.detached");
-  auto reshape = [&]() -> Status {
-    auto heirs = HeirsHere(view, origin, outcomes);
-    return heirs ? store_.Reshape(here, *heirs) : heirs.error();
-  };
+  auto reshape = [&] { return store_.Reshape(here, HeirsHere(view, origin, outcomes)); };
   Status status = co_await runtime::OnBlocking(workers_, reshape);
   KillPoint("heirs.begun");
   if (!status.ok()) {

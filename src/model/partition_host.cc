@@ -221,6 +221,12 @@ void PartitionHost::OnDropped(ContainerId container, const std::vector<Partition
     return;
   }
   if (auto pass = gate_.Enter()) {
+    {
+      std::lock_guard lock(inherited_mutex_);
+      std::erase_if(inherited_, [&](const auto& one) {
+        return std::ranges::find(partitions, one.first) != partitions.end();
+      });
+    }
     workers_.at(0).Spawn(Clear(container, partitions, std::move(pass)));
   } else {
     replicas_.Remove(partitions);

@@ -113,8 +113,8 @@ class PartitionHost final : public CatalogListener {
   using Ends = std::map<GroupId, std::shared_ptr<const Placement>>;  // with its origin
   Ends EndsHere(const CatalogView& view) const;
   runtime::Task<> Succeed(const CatalogView& view, const Origin& origin);
-  Result<std::vector<storage::Heir>> HeirsHere(const CatalogView& view, const Origin& origin,
-                                               const std::string& outcomes) const;
+  std::vector<storage::Heir> HeirsHere(const CatalogView& view, const Origin& origin,
+                                       const std::string& outcomes) const;
   runtime::Task<> Retire(std::vector<PartitionId> parents, runtime::Gate::Pass pass);
   runtime::Task<> WaitUntilUnused(std::vector<std::weak_ptr<partition::Replica>> leaving);
 

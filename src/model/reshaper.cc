@@ -84,28 +84,41 @@ runtime::Task<> Reshaper::Run(runtime::Gate::Pass pass) {
   }
 }
 
-// What this node should work on: changes of which it leads the first parent.
 void Reshaper::Look() {
   auto view = catalog_.view();
-  for (const auto& [id, container] : view->containers_by_id) {
-    for (const Reshape& reshape : container->reshapes) {
-      auto replica = replicas_.Find(reshape.parents.front());
-      FlushFor(reshape);
-      if (replica == nullptr || !replica->set().leads() || running_.contains(reshape.name())) {
-        continue;
-      }
-      if (auto pass = gate_.Enter()) {
-        running_.insert(reshape.name());
-        Instant since = since_.try_emplace(reshape.name(), clock_.Now()).first->second;
-        workers_.at(0).Spawn(
-            Drive({container, reshape, since}, std::move(replica), std::move(pass)));
-      }
-    }
+  if (view != looked_at_ || !since_.empty()) {
+    looked_at_ = view;
+    LookForWork(*view);
   }
   if (clock_.Now() >= next_thaws_) {
     next_thaws_ = clock_.Now() + kThawInterval;
     LookForThaws(*view);
   }
+}
+
+// Changes of which this node leads the first parent.
+void Reshaper::LookForWork(const CatalogView& view) {
+  std::set<PartitionId> names;
+  for (const auto& [id, container] : view.containers_by_id) {
+    for (const Reshape& reshape : container->reshapes) {
+      names.insert(reshape.name());
+      Instant since = since_.try_emplace(reshape.name(), clock_.Now()).first->second;
+      auto replica = replicas_.Find(reshape.parents.front());
+      if (replica == nullptr || !replica->set().leads()) {
+        FlushFor(reshape);
+        continue;
+      }
+      if (running_.contains(reshape.name())) {
+        continue;
+      }
+      if (auto pass = gate_.Enter()) {
+        running_.insert(reshape.name());
+        workers_.at(0).Spawn(
+            Drive({container, reshape, since}, std::move(replica), std::move(pass)));
+      }
+    }
+  }
+  std::erase_if(since_, [&](const auto& one) { return !names.contains(one.first); });
 }
 
 // The heirs begin with a state that is on disk, on each node, while everybody waits: what is
@@ -196,9 +209,7 @@ runtime::Task<> Reshaper::Drive(Task task, std::shared_ptr<Replica> replica,
     status = co_await catalog_.AbortReshape(task.container->id, name);
     next_thaws_ = clock_.Now();
   }
-  if (status.ok()) {
-    since_.erase(name);
-  } else {
+  if (!status.ok()) {
     log::Debug("a change of partitions waits", {{"why", status.ToString()}});
     co_await runtime::Sleep(std::chrono::milliseconds(50));
   }
@@ -269,7 +280,7 @@ runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
   Result<CutFinder::Cut> cut = co_await FindCut(task, replica, totals, std::move(state));
   // What is on disk now does not have to be written while everybody waits.
   auto flush = [&replica] { return replica.state().Flush(); };
-  ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, flush));
+  IgnoreError(co_await runtime::OnBlocking(workers_, flush), "it is done when it must be");
   Result<Replica::Turn> turn = co_await replica.AcquireAll();
   Result<storage::Totals> changed = replica.EndWatch(cut ? cut->place : types::Epk());
   if (!cut || !turn || !changed) {

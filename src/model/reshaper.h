@@ -61,6 +61,7 @@ class Reshaper {
 
   runtime::Task<> Run(runtime::Gate::Pass pass);
   void Look();
+  void LookForWork(const CatalogView& view);
   void FlushFor(const Reshape& reshape);
   void LookForThaws(const CatalogView& view);
   runtime::Task<> Drive(Task task, std::shared_ptr<partition::Replica> replica,
@@ -90,8 +91,9 @@ class Reshaper {
   std::atomic<bool> stopping_ = false;
 
   // On the first worker:
-  std::set<PartitionId> running_;  // by name, and what is being thawed by its own id
-  std::map<PartitionId, Instant> since_;
+  std::set<PartitionId> running_;         // by name, and what is being thawed by its own id
+  std::map<PartitionId, Instant> since_;  // changes that the view has, and when that was seen
+  std::shared_ptr<const CatalogView> looked_at_;
   Instant next_thaws_;
   PartitionId flushed_;  // the newest change that the state was flushed for
 };

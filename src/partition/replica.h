@@ -109,8 +109,7 @@ class Replica final : public replication::ApplyListener {
   // What Outcomes() gave of two partitions, as one.
   static std::string JoinOutcomes(std::string_view a, std::string_view b);
 
-  // Split and merge; see model/reshaper.h
-  // -----------------------------------------------------------
+  // For splits and merges (model/reshaper.h) ------------------------------------------------------
 
   // The right to evaluate for all of the partition: when it is given no write is under way.
   runtime::Task<Result<Turn>> AcquireAll();

@@ -43,7 +43,6 @@ void RaftReplicaSet::StartHash(Lsn index) {
   if (leads()) {
     check_index_ = index;
     check_until_ = host_.clock().Now() + kCheckTime;
-    hashes_.clear();
     leader = host_.self();
   }
   std::shared_ptr<storage::Snapshot> state = store_.state().NewSnapshot();
@@ -74,35 +73,45 @@ runtime::Task<> RaftReplicaSet::HashState(std::shared_ptr<RaftReplicaSet> self, 
   }
 }
 
+// A follower may be done before the leader has applied the mark itself: what it says is kept.
 void RaftReplicaSet::OnHash(ReplicaId from, Decoder body) {
   Lsn index(body.U64());
   uint64_t hash = body.U64();
-  if (!body.ok() || index != check_index_ || !core_->leads()) {
+  if (!body.ok() || !core_->leads() || !core_->configuration().Find(from)) {
     return;
   }
-  hashes_[from] = hash;
-  if (hashes_.size() == core_->configuration().members.size()) {
+  hashes_[from] = std::max(hashes_[from], {index, hash});
+  auto told = [this](const Member& member) {
+    auto found = hashes_.find(member.id);
+    return found != hashes_.end() && found->second.first == check_index_;
+  };
+  if (check_index_ != Lsn() && std::ranges::all_of(core_->configuration().members, told)) {
     JudgeHashes();
   }
 }
 
 // A replica that differs from a majority of the voters is wrong. Without one nobody can know.
 void RaftReplicaSet::JudgeHashes() {
+  std::map<ReplicaId, uint64_t> hashes;
+  for (const auto& [replica, told] : std::exchange(hashes_, {})) {
+    if (told.first == check_index_) {
+      hashes[replica] = told.second;
+    }
+  }
   check_index_ = Lsn();
   std::map<uint64_t, size_t> votes;
   for (const Member& member : core_->configuration().members) {
-    if (auto found = hashes_.find(member.id);
-        found != hashes_.end() && member.role == Role::kVoter) {
+    if (auto found = hashes.find(member.id); found != hashes.end() && member.role == Role::kVoter) {
       ++votes[found->second];
     }
   }
-  if (votes.empty() || (votes.size() == 1 && votes.begin()->second == hashes_.size())) {
+  if (votes.empty() || (votes.size() == 1 && votes.begin()->second == hashes.size())) {
     return;
   }
   auto most = std::ranges::max_element(
       votes, [](const auto& a, const auto& b) { return a.second < b.second; });
   bool majority = most->second > core_->configuration().voters() / 2;
-  for (const auto& [replica, hash] : hashes_) {
+  for (const auto& [replica, hash] : hashes) {
     if (hash == most->first) {
       continue;
     }
@@ -113,7 +122,7 @@ void RaftReplicaSet::JudgeHashes() {
     if (!majority) {
       continue;
     }
-    if (const Member* member = core_->configuration().Find(replica); replica != self_) {
+    if (const Member* member = core_->configuration().Find(replica); member && replica != self_) {
       std::string body;
       Encoder(body).U64(core_->term());
       SendSmall(replica, member->node, FrameKind::kWrong, body);

@@ -295,7 +295,7 @@ class RaftReplicaSet final : public ReplicaSet,
 
   Lsn check_index_;  // 0: none runs
   Instant check_until_;
-  std::map<ReplicaId, uint64_t> hashes_;
+  std::map<ReplicaId, std::pair<Lsn, uint64_t>> hashes_;  // the last that each told
 
   Instant eager_until_;  // calls for elections while nobody leads
   Instant next_eager_;

@@ -303,16 +303,21 @@ TEST_F(RaftReplicaSetTest, AReplicaThatDiffersFromTheOthersIsFound) {
   };
   check();
   uint32_t wrong = leader->id.value() % 4 + 1;
+  Lsn written = leader->set->applied();  // it may be behind, and would then mend itself
+  EXPECT_TRUE(Eventually([&] { return nodes_[wrong]->set->applied() >= written; }));
   storage::Batch batch;
   batch.Put(storage::Index(storage::Space::kCatalog), "key7", "rot");
   EXPECT_TRUE(nodes_[wrong]->store.state().Write(batch, storage::WriteMode::kNoLog).ok());
   // The one before may still be under way, and then a second one is not begun.
   EXPECT_TRUE(Eventually([&] {
-    leader->pool.at(0).Post([set = leader->set] { set->Check(); });
+    for (auto& [id, node] : nodes_) {  // a slow machine may have changed the leader
+      node->pool.at(0).Post([set = node->set] { set->Check(); });
+    }
     std::lock_guard lock(mutex);
     return !odd.empty();
   }));
   std::lock_guard lock(mutex);
+  ASSERT_FALSE(odd.empty());
   EXPECT_EQ(odd[0], ReplicaId(100 + wrong));
 }
 

@@ -5,6 +5,7 @@ import { after, before, test } from "node:test";
 import { CosmosClient } from "@azure/cosmos";
 import { Cluster } from "../../support/cluster.mjs";
 import { emulatorKey, run, until } from "../../support/server.mjs";
+import { rangesOf as ranges } from "../../support/partitions.mjs";
 
 const items = 30;
 const partitions = 5; // more than nodes: each leads one that is not the last on the ring
@@ -31,14 +32,6 @@ const item = (n, round = 0) => ({ id: `i${n}`, pk: `key ${n}`, n, round });
 const through = (member, container) => clientOf(member).database("d").container(container.id);
 const ids = (ranges) => ranges.map(({ id }) => id);
 
-// Those of the container, which cover the ring in order, once.
-async function ranges(container) {
-  const list = (await container.readPartitionKeyRanges().fetchAll()).resources;
-  assert.equal(list[0].minInclusive, "");
-  assert.equal(list.at(-1).maxExclusive, "FF");
-  for (let i = 1; i < list.length; i += 1) assert.equal(list[i].minInclusive, list[i - 1].maxExclusive);
-  return list;
-}
 // Its partitions as `orrery status` shows them.
 async function partitionsOf(container) {
   const { code, out, err } = await command("status", "--json");

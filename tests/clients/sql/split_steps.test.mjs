@@ -2,14 +2,13 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Server, makeContainer, plain, run, until } from "./server.mjs";
+import { rangesOf as ranges } from "../../support/partitions.mjs";
 
 // The steps of a cluster are in tests/clients/cluster.
-const skip = process.env.ORRERY_CLUSTER === "1";
 const items = 200;
 
 let server;
 before(async () => {
-  if (skip) return;
   server = await Server.start({
     settings: {
       "limits.partition_throughput": 20000,
@@ -30,14 +29,6 @@ const command = async (...args) => {
 const item = (n) => ({ id: `i${n}`, pk: `key ${n}`, n, text: "x".repeat(n) });
 const ids = (ranges) => ranges.map(({ id }) => id);
 
-// Those of the container, which cover the ring in order, once.
-async function ranges(container) {
-  const list = (await container.readPartitionKeyRanges().fetchAll()).resources;
-  assert.equal(list[0].minInclusive, "");
-  assert.equal(list.at(-1).maxExclusive, "FF");
-  for (let i = 1; i < list.length; i += 1) assert.equal(list[i].minInclusive, list[i - 1].maxExclusive);
-  return list;
-}
 async function totals(container) {
   const { databases } = JSON.parse(await command("status", "--json"));
   const { partitions } = databases.flatMap(({ containers }) => containers).find(({ id }) => id === container.id);
@@ -95,12 +86,12 @@ async function goesOn({ container, parents, before }, heirs) {
 }
 
 for (const step of ["split.begun", "split.frozen", "split.founded", "split.finished", "parents.left"]) {
-  test(`a split goes on after a crash at ${step}`, { skip }, async () => {
+  test(`a split goes on after a crash at ${step}`, async () => {
     await goesOn(await dieAt(step, "split", 1), 2);
   });
 }
 for (const step of ["merge.begun", "merge.left_frozen", "merge.frozen", "merge.founded", "merge.finished", "parents.left"]) {
-  test(`a merge goes on after a crash at ${step}`, { skip }, async () => {
+  test(`a merge goes on after a crash at ${step}`, async () => {
     await goesOn(await dieAt(step, "merge", 2), 1);
   });
 }

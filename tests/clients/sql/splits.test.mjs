@@ -200,6 +200,8 @@ test("what cannot be done by hand says why", async () => {
   await fails(/the last of its container/, "merge", id);
   await fails(/in hex/, "split", id, "--at", "xyz");
   await fails(/cannot be cut there/, "split", id, "--at", "FF");
+  const fixed = await makeContainer(client, { throughput: 400 });
+  await fails(/fixed container/, "split", (await ranges(fixed))[0].id);
   await fails(/no replica on node 1/, "move", id, "--from", 1, "--to", 2);
   assert.equal((await ranges(container)).length, 1);
   await command("balancer", "resume");
