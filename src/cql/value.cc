@@ -404,7 +404,7 @@ PartWriter::PartWriter(const DataType& type, std::string& out)
 void PartWriter::Add(std::optional<std::string_view> part) {
   ++parts_;
   if (type_.id() != TypeId::kVector) {
-    WireWriter(out_).Bytes(part);
+    WireWriter(out_).Value(part);
     return;
   }
   if (!type_.element().FixedSize()) {

@@ -29,7 +29,8 @@ class WireWriter {
   void LongString(std::string_view text) { Bytes(text); }
   void Bytes(std::string_view bytes);
   void NullBytes() { Int(-1); }
-  void Bytes(std::optional<std::string_view> bytes) { bytes ? Bytes(*bytes) : NullBytes(); }
+  // Bytes, or null.
+  void Value(std::optional<std::string_view> bytes) { bytes ? Bytes(*bytes) : NullBytes(); }
   void Raw(std::string_view bytes) { out_.append(bytes); }
   std::string& out() { return out_; }
 
