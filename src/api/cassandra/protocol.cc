@@ -335,6 +335,7 @@ std::optional<Request> Protocol::Accept(const Envelope& envelope) {
     return std::nullopt;
   }
   request->bytes = std::move(bytes);
+  request->size = body.size();
   if (std::holds_alternative<OptionsRequest>(request->message)) {
     std::vector<std::string> compressions;
     if (options_.snappy && version_ < 5) {

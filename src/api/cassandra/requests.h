@@ -102,6 +102,7 @@ struct Request {
   RequestMessage message;
   // What the views point to; it may move.
   std::unique_ptr<char[]> bytes;
+  size_t size = 0;  // of them
 };
 
 // Decodes the body of an envelope, which must outlive the message. kInvalidArgument is a protocol
