@@ -14,7 +14,7 @@
 
 namespace orrery::cql {
 
-inline constexpr size_t kNumberBytesMax = 8192;  // of a varint, or of the varint of a decimal
+inline constexpr size_t kNumberBytesMax = 2048;  // of a varint, or of the varint of a decimal
 
 // The shortest form. An empty one is zero.
 std::string VarintOf(int64_t value);

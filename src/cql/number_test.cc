@@ -47,8 +47,8 @@ TEST(VarintTest, WhatIsNoIntegerIsRefused) {
 }
 
 TEST(VarintTest, LengthHasALimit) {
-  EXPECT_TRUE(VarintFromText(std::string(19'000, '9')));
-  EXPECT_FALSE(VarintFromText(std::string(20'000, '9')));
+  EXPECT_TRUE(VarintFromText(std::string(4'931, '9')));
+  EXPECT_FALSE(VarintFromText(std::string(4'934, '9')));
   EXPECT_FALSE(VarintFromText(std::string(10'000'000, '9')));
 }
 
