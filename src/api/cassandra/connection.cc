@@ -160,6 +160,7 @@ Task<> Connection::Run() {
   if (stream_.secure() && !co_await Handshake()) {
     co_return;
   }
+  open_ = true;
   while (!broken_ && !protocol_.closing()) {
     if (!HasRoom() && !co_await StartRest()) {
       break;
@@ -247,6 +248,7 @@ bool Connection::StartRequests() {
 }
 
 void Connection::Start(Request request) {
+  reading_ = false;
   client_.version = request.version;
   if (auto* events = std::get_if<RegisterRequest>(&request.message)) {
     Register(*events);
@@ -293,13 +295,18 @@ void Connection::Register(const RegisterRequest& request) {
 
 void Connection::SetDeadline() {
   const ServerOptions& options = all_.options_;
+  bool was_reading = std::exchange(reading_, false);
   if (protocol_.state() != Protocol::State::kReady) {
     deadline_ = startup_deadline_;
   } else if (requests_ > 0 || !HasRoom()) {
     deadline_ = Instant::max();  // it is not the client that is waited for, or write_deadline_ is
+  } else if (!protocol_.holds_input()) {
+    deadline_ = all_.After(options.idle_timeout);
   } else {
-    deadline_ =
-        all_.After(protocol_.holds_input() ? options.request_timeout : options.idle_timeout);
+    reading_ = true;
+    if (!was_reading) {
+      deadline_ = all_.After(options.request_timeout);
+    }
   }
 }
 
@@ -398,7 +405,9 @@ Task<> Connection::Linger() {
 
 void Connection::EndIfDrained() {
   if (all_.draining_ && requests_ == 0 && unsent() == 0 && !broken_) {
-    stream_.FinishSending();
+    if (open_) {
+      stream_.FinishSending();
+    }
     Drop();
   }
 }

@@ -129,6 +129,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<void(bool)> wake_;  // of the reader, while it waits for room
 
   bool joined_ = false;
+  bool open_ = false;      // any handshake is done
+  bool reading_ = false;   // a part of a request is there; deadline_ counts from its first bytes
   bool starting_ = false;  // requests are being started: their answers are flushed after that
   bool flush_posted_ = false;
   bool writing_ = false;  // the writing coroutine runs

@@ -319,6 +319,17 @@ TEST(CassandraServerTest, ClientsThatStopInTheMiddleAreDropped) {
   EXPECT_TRUE(client.IsClosed());
 }
 
+TEST(CassandraServerTest, TimeForARequestCountsFromItsFirstBytes) {
+  Running server({.request_timeout = milliseconds(100)});
+  TestClient client(server->port());
+  StartUp(client, 4);
+  client.Send(FromParts("04 00 0001 07 00F00000"));
+  EXPECT_TRUE(Eventually([&] {
+    client.Send("x");
+    return server->connections() == 0;
+  }));
+}
+
 TEST(CassandraServerTest, ClientsThatDoNotReadAreDropped) {
   Running server({.write_timeout = milliseconds(100)});
   TestClient client(server->port());
