@@ -17,8 +17,8 @@ using runtime::Task;
 
 namespace {
 
-constexpr Duration kFollowPause = std::chrono::milliseconds(20);
-constexpr int kFollowEvery = 25;  // pauses, when nothing was said to have changed
+constexpr Duration kFollowPause = std::chrono::milliseconds(10);
+constexpr int kFollowEvery = 50;  // pauses, when nothing was said to have changed
 // How long a parent whose heirs are there waits for the last entries of its log.
 constexpr Duration kBehindMax = std::chrono::seconds(1);
 
@@ -159,13 +159,16 @@ Task<> PartitionHost::Follow(runtime::Gate::Pass pass) {
   for (int quiet = 0; !stopping_; ++quiet) {
     if (changed_.exchange(false) || quiet >= kFollowEvery) {
       quiet = 0;
-      co_await FollowOnce();
+      if (co_await FollowOnce()) {
+        continue;  // clients wait for the heirs
+      }
     }
     co_await runtime::Sleep(kFollowPause);
   }
 }
 
-Task<> PartitionHost::FollowOnce() {
+// True: heirs can begin at once.
+Task<bool> PartitionHost::FollowOnce() {
   auto view = catalog_.view();
   std::map<GroupId, Wanted> wanted = WantedHere(*view);
   Ends ends = EndsHere(*view);
@@ -206,7 +209,7 @@ Task<> PartitionHost::FollowOnce() {
   }
   for (const auto& [group, one] : wanted) {
     if (stopping_) {
-      co_return;
+      co_return false;
     }
     if (const auto& origin = one.placement->origin;
         origin && !ends.contains(group) && std::ranges::any_of(origin->parents, [&](const auto& p) {
@@ -218,6 +221,7 @@ Task<> PartitionHost::FollowOnce() {
       changed_ = true;  // again, soon
     }
   }
+  bool begun = false;
   std::set<GroupId> done;
   for (const auto& [group, heir] : ends) {
     if (stopping_ || !done.insert(group).second) {
@@ -226,10 +230,11 @@ Task<> PartitionHost::FollowOnce() {
     for (const Origin::Parent& parent : heir->origin->parents) {
       done.insert(parent.group);
     }
-    co_await Succeed(*view, *heir->origin);
+    begun |= co_await Succeed(*view, *heir->origin);
   }
   FollowOwners(*view);
   FollowLeaders(*view);
+  co_return begun;
 }
 
 // The heirs of these parents that begin here.
@@ -260,8 +265,8 @@ std::vector<storage::Heir> PartitionHost::HeirsHere(const CatalogView& view, con
 }
 
 // The parents end here and their heirs begin, with what is there. Parents that are behind have
-// nothing that others need: the catalog knows that a majority has all of it.
-Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
+// nothing that others need: the catalog knows that a majority has all of it. True: they begin.
+Task<bool> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
   bool whole = true;
   std::string outcomes;
   std::vector<GroupId> here;
@@ -271,7 +276,7 @@ Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
       auto log = store_.Log(parent.group);
       if (log && !log->broken()) {
         changed_ = true;  // it is not running yet
-        co_return;
+        co_return false;
       }
       whole = false;
       continue;
@@ -283,12 +288,12 @@ Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
       Instant since = behind_.try_emplace(parent.group, clock_.Now()).first->second;
       if (clock_.Now() - since < kBehindMax) {
         changed_ = true;
-        co_return;
+        co_return false;
       }
       whole = false;
     } else if (!status.ok()) {
       changed_ = true;
-      co_return;
+      co_return false;
     } else if (auto replica = replicas_.Find(PartitionId(parent.group.value()))) {
       auto read = [&replica]() -> Task<std::string> { co_return replica->Outcomes(); };
       std::string some = co_await runtime::OnWorker(set->worker(), read);
@@ -301,7 +306,7 @@ Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
   }
   changed_ = true;
   if (!whole || stopping_) {
-    co_return;
+    co_return false;
   }
   KillPoint("heirs.detached");
   auto reshape = [&] { return store_.Reshape(here, HeirsHere(view, origin, outcomes)); };
@@ -310,6 +315,7 @@ Task<> PartitionHost::Succeed(const CatalogView& view, const Origin& origin) {
   if (!status.ok()) {
     log::Warning("the heirs of a partition cannot begin yet", {{"why", status.ToString()}});
   }
+  co_return status.ok();
 }
 
 // The first of a placement leads while it is well, so that leaders are spread as sets are: it asks
@@ -448,6 +454,9 @@ Task<> PartitionHost::Detach(GroupId group) {
       co_return;
     };
     co_await runtime::OnWorker(set->worker(), detach);
+    while (set->taking_in()) {
+      co_await runtime::Sleep(std::chrono::milliseconds(1));
+    }
   }
   std::vector<std::weak_ptr<Replica>> leaving{replicas_.Find(partition)};
   replicas_.Remove({partition});

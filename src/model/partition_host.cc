@@ -236,12 +236,12 @@ void PartitionHost::OnDropped(ContainerId container, const std::vector<Partition
 // Until no operation is on any of them. REQUIRES: nobody can find them any more.
 Task<> PartitionHost::WaitUntilUnused(std::vector<std::weak_ptr<Replica>> leaving) {
   for (const auto& replica : leaving) {
-    while (!replica.expired() && !stopping_) {
+    for (int tries = 0; !replica.expired() && !stopping_; ++tries) {
       // Each worker's cached table keeps replicas alive until its next look-up.
       for (size_t i = 0; i < workers_.size(); ++i) {
         workers_.at(i).Post([this] { replicas_.Find(PartitionId(0)); });
       }
-      co_await runtime::Sleep(std::chrono::milliseconds(20));
+      co_await runtime::Sleep(std::chrono::milliseconds(1 << std::min(tries, 4)));
     }
   }
 }

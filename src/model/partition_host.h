@@ -100,7 +100,7 @@ class PartitionHost final : public CatalogListener {
   };
   std::map<GroupId, Wanted> WantedHere(const CatalogView& view) const;
   runtime::Task<> Follow(runtime::Gate::Pass pass);
-  runtime::Task<> FollowOnce();
+  runtime::Task<bool> FollowOnce();
   void FollowOwners(const CatalogView& view);
   void FollowLeaders(const CatalogView& view);
   runtime::Task<bool> Adopt(GroupId group, const Wanted& wanted);
@@ -112,7 +112,7 @@ class PartitionHost final : public CatalogListener {
   // Groups that are here and whose heirs the catalog knows, with where they end.
   using Ends = std::map<GroupId, std::shared_ptr<const Placement>>;  // with its origin
   Ends EndsHere(const CatalogView& view) const;
-  runtime::Task<> Succeed(const CatalogView& view, const Origin& origin);
+  runtime::Task<bool> Succeed(const CatalogView& view, const Origin& origin);
   std::vector<storage::Heir> HeirsHere(const CatalogView& view, const Origin& origin,
                                        const std::string& outcomes) const;
   runtime::Task<> Retire(std::vector<PartitionId> parents, runtime::Gate::Pass pass);

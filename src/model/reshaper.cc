@@ -15,7 +15,8 @@ namespace {
 
 constexpr Duration kThawInterval = std::chrono::seconds(1);
 constexpr Duration kPollPause = std::chrono::milliseconds(2);
-constexpr size_t kSliceBytes = 16 << 20;  // of a walk, before others get the thread
+constexpr int64_t kGatherSpeed = 1 << 20;  // bytes a second that a move has at the least
+constexpr size_t kSliceBytes = 16 << 20;   // of a walk, before others get the thread
 
 // A walk over the items of a partition, as they were at one moment.
 struct Walk {
@@ -354,7 +355,7 @@ runtime::Task<Status> Reshaper::Merge(const Task& task, Replica& left) {
       co_return right ? here.error() : right.error();
     }
     if (Nodes(right->voters) != Nodes(here->voters)) {
-      co_return co_await Gather(task);
+      co_return co_await Gather(task, right->record.totals.bytes);
     }
     auto flush = [this] { return store_.state().Flush(); };
     ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, flush));
@@ -378,7 +379,7 @@ runtime::Task<Status> Reshaper::Merge(const Task& task, Replica& left) {
 }
 
 // Has the replicas of the right one move to where those of the left one are.
-runtime::Task<Status> Reshaper::Gather(const Task& task) {
+runtime::Task<Status> Reshaper::Gather(const Task& task, int64_t bytes) {
   auto view = catalog_.view();
   auto left = view->FindPlacement(GroupId(task.reshape.parents[0].value()));
   auto right = view->FindPlacement(GroupId(task.reshape.parents[1].value()));
@@ -397,7 +398,8 @@ runtime::Task<Status> Reshaper::Gather(const Task& task) {
   if (!same) {
     ORRERY_CO_RETURN_IF_ERROR(co_await catalog_.SetPlacements({std::move(change)}));
   }
-  bool late = clock_.Now() - task.since > options_.gather_max;
+  Duration most = options_.gather_max + bytes / kGatherSpeed * std::chrono::seconds(1);
+  bool late = clock_.Now() - task.since > most;
   co_return Status(late ? Code::kForbidden : Code::kUnavailable,
                    "the replicas of the two are on different nodes");
 }

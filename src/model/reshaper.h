@@ -34,7 +34,8 @@ struct ReshaperOptions {
   Duration look_interval = std::chrono::milliseconds(20);
   Duration holders_wait = std::chrono::milliseconds(500);  // for replicas that are behind
   Duration freeze_max = std::chrono::seconds(3);           // of a merge, then it is called off
-  Duration gather_max = std::chrono::seconds(60);          // of a merge, for replicas to move
+  Duration gather_max =
+      std::chrono::seconds(60);  // of a merge, for replicas to move, and more by size
   double partition_bytes = 30e9;
 };
 
@@ -73,7 +74,7 @@ class Reshaper {
   runtime::Task<Status> FreezeAt(const Task& task, partition::Replica& replica);
   runtime::Task<Status> FinishSplit(const Task& task, partition::Replica& replica);
   runtime::Task<Status> Merge(const Task& task, partition::Replica& left);
-  runtime::Task<Status> Gather(const Task& task);
+  runtime::Task<Status> Gather(const Task& task, int64_t bytes);
   runtime::Task<Result<FreezePartition::Answer>> AskRight(const Task& task, bool freeze);
   runtime::Task<Status> FinishMerge(const Task& task, const FreezePartition::Answer& left,
                                     const FreezePartition::Answer& right);

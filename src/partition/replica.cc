@@ -8,7 +8,7 @@ namespace {
 
 // How long, and how many, outcomes of operations are remembered for a repetition.
 constexpr size_t kOutcomesMax = 50'000;
-constexpr Duration kOutcomeAge = std::chrono::seconds(30);
+constexpr Duration kOutcomeAge = std::chrono::seconds(20);
 constexpr uint8_t kOutcomesVersion = 1;
 // Every write holds it shared: who holds it exclusively is alone.
 constexpr uint64_t kWholePartition = 0;

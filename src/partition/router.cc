@@ -7,8 +7,8 @@ namespace orrery::partition {
 namespace {
 
 // A partition that is split or merged is away for a moment; ten seconds in all, as for a leader.
-constexpr int kLooksMax = 160;
-constexpr int kPauseMax = 6;  // 64 ms
+constexpr int kLooksMax = 320;
+constexpr int kPauseMax = 5;  // 32 ms
 constexpr Duration kFollowTime = std::chrono::seconds(10);
 constexpr size_t kLeadersMax = 1'000'000;
 
@@ -102,7 +102,7 @@ runtime::Task<std::optional<Ring>> Router::LookAgain(const Ring& ring, int tries
     co_return std::nullopt;
   }
   if (tries > 1) {
-    // The catalog is ahead of the replica for a moment, or behind it: 1 ms, 2 ms ... 64 ms.
+    // The catalog is ahead of the replica for a moment, or behind it: 1 ms, 2 ms ... 32 ms.
     co_await runtime::Sleep(std::chrono::milliseconds(1 << std::min(tries - 2, kPauseMax)));
   }
   co_return find_ring_(ring.container);
@@ -180,7 +180,7 @@ runtime::Task<Reply> Router::FollowLeader(Operation& operation, bool unknown) {
                             : Status(Code::kUnavailable, "no replica of the partition leads now")};
     }
     if (hint == NodeId()) {
-      // 1 ms, 2 ms ... 64 ms.
+      // 1 ms, 2 ms ... 32 ms.
       co_await runtime::Sleep(std::chrono::milliseconds(1 << std::min(tries, 6)));
     } else if (tries > 2) {
       co_await runtime::Sleep(std::chrono::milliseconds(2));

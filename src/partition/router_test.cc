@@ -184,7 +184,7 @@ TEST_F(RouterTest, APartitionThatNobodyHasIsLookedForABoundedNumberOfTimes) {
   Ping ping;
   EXPECT_EQ(Execute(newest, ping).status.code(), Code::kUnavailable);
   EXPECT_GT(looked, 1);
-  EXPECT_LE(looked, 160);
+  EXPECT_LE(looked, 320);
   EXPECT_EQ(Run(router.ExecuteAt(newest, old_range, ping)).status.code(), Code::kMoved);
 }
 

@@ -454,10 +454,18 @@ runtime::Task<> RaftReplicaSet::Install(std::shared_ptr<RaftReplicaSet> self, Sn
 // kUnavailable: nothing was touched. Anything else: the replica is broken and must be made anew.
 runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const SnapshotMeta& meta,
                                                                            NodeId from_node) {
-  Result<ReceivedSnapshot> got = co_await host_.snapshots().Fetch(from_node, group_, meta.index);
+  auto given_up = [this] { return stopped_; };
+  Result<ReceivedSnapshot> got =
+      co_await host_.snapshots().Fetch(from_node, group_, meta.index, given_up);
   if (!got) {
     co_return Error(Code::kUnavailable, got.error().ToString());
   }
+  if (stopped_) {
+    // Another replica may be here by now, even one of the same id.
+    host_.snapshots().Drop(*got);
+    co_return Error(Code::kUnavailable, "the replica was deleted meanwhile");
+  }
+  taking_in_ = true;
   auto install = [this, &got, &meta]() -> Status {
     auto log = store_.Log(group_);
     if (!log || log->identity.id != self_) {
@@ -481,6 +489,7 @@ runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const
     return extra ? Status::Ok() : extra.error();
   };
   Status status = co_await runtime::OnBlocking(host_.workers(), install);
+  taking_in_ = false;
   host_.snapshots().Drop(*got);
   if (!status.ok()) {
     co_return Error(Code::kCorruption, status.ToString());

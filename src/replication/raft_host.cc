@@ -24,7 +24,16 @@ RaftHost::RaftHost(NodeId self, storage::Store& store, runtime::WorkerPool& work
       options_(std::move(options)),
       snapshots_(store, workers, clock, random, transport, options_.snapshot_folder,
                  options_.snapshots),
-      per_worker_(workers.size()) {}
+      per_worker_(workers.size()) {
+  snapshots_.SetWhole([this](GroupId group) -> runtime::Task<bool> {
+    auto set = Find(group);
+    if (set == nullptr) {
+      co_return false;
+    }
+    auto whole = [set]() -> runtime::Task<bool> { co_return set->whole(); };
+    co_return co_await runtime::OnWorker(set->worker(), whole);
+  });
+}
 
 RaftHost::~RaftHost() = default;
 

@@ -25,6 +25,17 @@ void RaftReplicaSet::SetPlacement(Configuration desired) {
   }
 }
 
+bool RaftReplicaSet::whole() const {
+  if (!desired_ || core_ == nullptr) {
+    return false;
+  }
+  size_t voting = 0;
+  for (const Member& member : core_->configuration().members) {
+    voting += member.role == Role::kVoter && (member.id == self_ || host_.Alive(member.node));
+  }
+  return voting >= desired_->voters();
+}
+
 // The next configuration on the way from `now` to the placement: first everybody comes as a
 // standby, then those who have caught up vote, then who should not vote stops, then the others go.
 // Where a replica takes the place of another on the same node, the old one goes first if enough

@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kGatedMax = 10'000;
 constexpr Duration kHintDelay = std::chrono::milliseconds(5);
 constexpr Duration kEagerTime = std::chrono::seconds(3);
-constexpr Duration kEagerPause = std::chrono::milliseconds(50);
+constexpr Duration kEagerPause = std::chrono::milliseconds(10);
 
 }  // namespace
 

@@ -118,6 +118,8 @@ class RaftReplicaSet final : public ReplicaSet,
   void OnFlushed();
   // What the members should be; the leader works towards it.
   void SetPlacement(Configuration desired);
+  // As many members vote and are alive as should.
+  bool whole() const;
   // The catalog says that the log up to this entry is committed. Returns when that is applied;
   // kNotFound: the log here does not have the entry.
   runtime::Task<Status> FinishAt(Lsn lsn, uint64_t term);
@@ -134,6 +136,9 @@ class RaftReplicaSet final : public ReplicaSet,
   SnapshotMeta SnapshotMetaNow() const { return base_; }
   RaftView view() const;
   // No configuration has this replica any more.
+  // Files of a snapshot go into the store, also after Stop: it must not be used for another replica
+  // of the group until they are in. Thread-safe.
+  bool taking_in() const { return taking_in_; }
   bool gone() const { return gone_.load(std::memory_order_relaxed); }  // thread-safe
 
   GroupId group() const { return group_; }
@@ -243,6 +248,7 @@ class RaftReplicaSet final : public ReplicaSet,
   std::atomic<uint32_t> leader_node_ = 0;
   std::atomic<uint64_t> applied_ = 0;
   std::atomic<bool> gone_ = false;
+  std::atomic<bool> taking_in_ = false;
   std::atomic<int64_t> bytes_ = 0;
   std::atomic<int64_t> items_ = 0;
 

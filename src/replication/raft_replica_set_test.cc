@@ -178,6 +178,43 @@ TEST_F(RaftReplicaSetTest, AReplicaThatWasRemovedWhileItWasAwayHearsOfIt) {
   }
 }
 
+// However large it is, each request is short and the sender keeps few files.
+TEST_F(RaftReplicaSetTest, ASnapshotIsWrittenFileByFile) {
+  Found({1});
+  for (int i = 0; i < 100; ++i) {
+    WriteSomewhere("key" + std::to_string(i), std::string(1000, 'x'));
+  }
+  TestNode* node = Leader();
+  auto ask = [&](uint8_t kind, uint64_t first, auto... more) {
+    std::string request;
+    Encoder encoder(request);
+    encoder.U8(kind);
+    encoder.U64(first);
+    ((sizeof(more) == 4 ? encoder.U32(static_cast<uint32_t>(more)) : encoder.U64(more)), ...);
+    return node->Run(node->host->snapshots().Handle(request));
+  };
+  std::string opening = ask(1, kTestGroup.value(), uint64_t{1});
+  Decoder decoder(opening);
+  ASSERT_EQ(decoder.U8(), 0) << opening;
+  uint64_t id = decoder.U64();
+  uint32_t files = 0;
+  for (std::string file; (file = ask(4, id, files)).size() > 1; ++files) {
+    ASSERT_EQ(file[0], 0) << file;
+    EXPECT_EQ(ask(4, id, files), file) << "an answer may be lost";
+    auto folder =
+        std::filesystem::recursive_directory_iterator(node->host->options().snapshot_folder);
+    EXPECT_LE(
+        std::ranges::count_if(folder, [](const auto& entry) { return entry.is_regular_file(); }),
+        2);
+  }
+  EXPECT_GT(files, 10u);
+  EXPECT_EQ(ask(2, id, uint32_t{0}, uint64_t{0}, uint32_t{10})[0],
+            static_cast<char>(Code::kNotFound));
+  EXPECT_GT(ask(2, id, files - 1, uint64_t{0}, uint32_t{10}).size(), 10u);
+  ask(3, id);
+  EXPECT_EQ(ask(4, id, files)[0], static_cast<char>(Code::kNotFound));
+}
+
 // Guard M2.
 TEST_F(RaftReplicaSetTest, TheLogIsNotCutWhileSomebodyFetchesASnapshot) {
   Found({1});

@@ -106,6 +106,7 @@ class TestNode final : public ApplyListener {
   static storage::StoreOptions StoreOptionsOf(TestNode* node) {
     storage::StoreOptions options;
     options.cut_after_bytes = 64 << 10;
+    options.snapshot_file_bytes = 8 << 10;
     options.on_flushed = [node] { node->host->OnFlushed(); };
     return options;
   }

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mutants.h"
+#include "runtime/when_all.h"
 
 namespace orrery::replication {
 
@@ -15,10 +16,13 @@ using storage::SnapshotFile;
 
 namespace {
 
-enum class Request : uint8_t { kBegin = 1, kRead = 2, kEnd = 3 };
+enum class Request : uint8_t { kBegin = 1, kRead = 2, kEnd = 3, kNext = 4 };
 
 constexpr size_t kFilesMax = 100'000;
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);
+constexpr Duration kWritingWait = std::chrono::seconds(5);  // within what a request may take
+constexpr Duration kWritingPoll = std::chrono::milliseconds(20);
+constexpr Duration kBreathMax = std::chrono::milliseconds(200);
 
 std::string Answer(const Result<std::string>& result) {
   std::string out;
@@ -81,43 +85,53 @@ Status SyncPath(const std::string& path) {
   return ok ? Status::Ok() : Status(Code::kUnavailable, "cannot sync " + path);
 }
 
-struct Manifest {
+// What begins: the answer to kBegin.
+struct Opening {
   uint64_t id = 0;
   Lsn applied;
-  std::vector<SnapshotFile> files;
+  bool calm = false;
 
   std::string Encode() const {
     std::string out;
     Encoder encoder(out);
     encoder.U64(id);
     encoder.U64(applied.value());
-    encoder.Varint(files.size());
-    for (const SnapshotFile& file : files) {
-      encoder.U8(storage::Index(file.space));
-      encoder.U64(file.bytes);
-      encoder.U64(file.hash);
-    }
+    encoder.Bool(calm);
     return out;
   }
-  static Result<Manifest> Decode(std::string_view bytes) {
+  static Result<Opening> Decode(std::string_view bytes) {
     Decoder decoder(bytes);
-    Manifest manifest;
-    manifest.id = decoder.U64();
-    manifest.applied = Lsn(decoder.U64());
-    uint64_t count = decoder.Varint();
-    for (uint64_t i = 0; i < count && i < kFilesMax && decoder.ok(); ++i) {
-      SnapshotFile file;
-      file.space = static_cast<storage::Space>(decoder.U8());
-      file.bytes = decoder.U64();
-      file.hash = decoder.U64();
-      manifest.files.push_back(std::move(file));
+    Opening opening{.id = decoder.U64(), .applied = Lsn(decoder.U64()), .calm = decoder.Bool()};
+    if (!decoder.done()) {
+      return Error(Code::kUnavailable, "a malformed answer about a snapshot");
     }
-    if (!decoder.done() || manifest.files.size() != count) {
-      return Error(Code::kUnavailable, "a malformed manifest of a snapshot");
-    }
-    return manifest;
+    return opening;
   }
 };
+
+std::string EncodeFile(const SnapshotFile& file) {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(storage::Index(file.space));
+  encoder.U64(file.bytes);
+  encoder.U64(file.hash);
+  return out;
+}
+
+Result<std::optional<SnapshotFile>> DecodeFile(std::string_view bytes) {
+  if (bytes.empty()) {
+    return std::nullopt;
+  }
+  Decoder decoder(bytes);
+  SnapshotFile file;
+  file.space = static_cast<storage::Space>(decoder.U8());
+  file.bytes = decoder.U64();
+  file.hash = decoder.U64();
+  if (!decoder.done()) {
+    return Error(Code::kUnavailable, "a malformed answer about a snapshot");
+  }
+  return file;
+}
 
 }  // namespace
 
@@ -148,7 +162,8 @@ SnapshotTransfer::~SnapshotTransfer() {
 
 // Receiver ----------------------------------------------------------------------------------------
 
-Task<Result<ReceivedSnapshot>> SnapshotTransfer::Fetch(NodeId from, GroupId group, Lsn index) {
+Task<Result<ReceivedSnapshot>> SnapshotTransfer::Fetch(NodeId from, GroupId group, Lsn index,
+                                                       GivenUp given_up) {
   if (from == NodeId()) {
     co_return Error(Code::kUnavailable, "nobody is known to have one");
   }
@@ -158,27 +173,21 @@ Task<Result<ReceivedSnapshot>> SnapshotTransfer::Fetch(NodeId from, GroupId grou
   encoder.U64(group.value());
   encoder.U64(index.value());
   ORRERY_CO_TRY(std::string answer, TakeAnswer(co_await Call(from, std::move(begin))));
-  ORRERY_CO_TRY(Manifest manifest, Manifest::Decode(answer));
-  if (manifest.applied < index && !Active(Mutant::kOldSnapshot)) {
+  ORRERY_CO_TRY(Opening opening, Opening::Decode(answer));
+  if (opening.applied < index && !Active(Mutant::kOldSnapshot)) {
     co_return Error(Code::kUnavailable, "the snapshot is older than was promised");
   }
-  ReceivedSnapshot received{.id = manifest.id,
+  ReceivedSnapshot received{.id = opening.id,
                             .folder = folder_ + "/in-" + std::to_string(random_.Next()),
-                            .files = std::move(manifest.files),
-                            .applied = manifest.applied};
+                            .applied = opening.applied};
   std::error_code error;
   std::filesystem::create_directories(received.folder, error);
   if (error) {
     co_return Error(Code::kUnavailable, "cannot make " + received.folder);
   }
-  for (size_t i = 0; i < received.files.size(); ++i) {
-    received.files[i].path = received.folder + "/" + std::to_string(i) + ".sst";
-    Status status =
-        co_await FetchFile(from, received.id, static_cast<uint32_t>(i), received.files[i]);
-    if (!status.ok()) {
-      Drop(received);
-      co_return Error(status);
-    }
+  if (Status status = co_await FetchFiles(from, opening.calm, given_up, received); !status.ok()) {
+    Drop(received);
+    co_return Error(status);
   }
   auto sync = [&] { return SyncPath(received.folder); };
   if (Status status = co_await runtime::OnBlocking(workers_, sync); !status.ok()) {
@@ -199,11 +208,67 @@ Task<Result<std::string>> SnapshotTransfer::Call(NodeId to, std::string request)
   return transport_.Call(to, std::move(message));
 }
 
+// How long to rest after work that took so long.
+Duration SnapshotTransfer::Breath(Duration took) const {
+  double rest = static_cast<double>(took.count()) * (1 / limits_.calm_share - 1);
+  return std::min(Duration(static_cast<int64_t>(rest)), kBreathMax);
+}
+
+Task<Status> SnapshotTransfer::FetchFiles(NodeId from, bool calm, const GivenUp& given_up,
+                                          ReceivedSnapshot& received) {
+  Result<Next> next = co_await AskNext(from, received.id, 0);
+  while (next && *next) {
+    auto number = static_cast<uint32_t>(received.files.size());
+    if (number >= kFilesMax) {
+      co_return Status(Code::kUnavailable, "a snapshot of too many files");
+    }
+    SnapshotFile file = **next;
+    file.path = received.folder + "/" + std::to_string(number) + ".sst";
+    received.files.push_back(file);
+    // The sender writes the next one meanwhile.
+    std::vector<Task<Result<Next>>> both;
+    both.push_back(FetchFile(from, received.id, number, calm, given_up, file));
+    both.push_back(AskNext(from, received.id, number + 1));
+    std::vector<Result<Next>> done = co_await runtime::WhenAll(std::move(both));
+    if (!done[0]) {
+      co_return done[0].error();
+    }
+    next = std::move(done[1]);
+  }
+  co_return next ? Status::Ok() : next.error();
+}
+
+Task<Result<SnapshotTransfer::Next>> SnapshotTransfer::AskNext(NodeId from, uint64_t id,
+                                                               uint32_t number) {
+  Result<std::string> answer = Error(Code::kUnavailable);
+  for (int tries = 0; tries < limits_.tries; ++tries) {
+    std::string next;
+    Encoder encoder(next);
+    encoder.U8(static_cast<uint8_t>(Request::kNext));
+    encoder.U64(id);
+    encoder.U32(number);
+    answer = TakeAnswer(co_await Call(from, std::move(next)));
+    if (answer) {
+      co_return DecodeFile(*answer);
+    }
+    if (answer.error().code() == Code::kNotFound) {
+      break;
+    }
+    co_await runtime::Sleep(kRetryPause);
+  }
+  co_return Error(Code::kUnavailable, answer.error().message());
+}
+
 // In chunks, each tried again from where it stopped; then the whole file is checked.
-Task<Status> SnapshotTransfer::FetchFile(NodeId from, uint64_t id, uint32_t number,
-                                         const SnapshotFile& file) {
+Task<Result<SnapshotTransfer::Next>> SnapshotTransfer::FetchFile(NodeId from, uint64_t id,
+                                                                 uint32_t number, bool calm,
+                                                                 const GivenUp& given_up,
+                                                                 const SnapshotFile& file) {
   int failures = 0;
   for (uint64_t offset = 0; offset < file.bytes;) {
+    if (given_up()) {
+      co_return Error(Code::kUnavailable, "nobody wants the snapshot any more");
+    }
     std::string read;
     Encoder encoder(read);
     encoder.U8(static_cast<uint8_t>(Request::kRead));
@@ -217,21 +282,19 @@ Task<Status> SnapshotTransfer::FetchFile(NodeId from, uint64_t id, uint32_t numb
     if (!chunk || chunk->empty()) {
       if (++failures >= limits_.tries || (chunk && chunk->empty()) ||
           chunk.error().code() == Code::kNotFound) {
-        co_return Status(Code::kUnavailable, "a snapshot could not be fetched to its end");
+        co_return Error(Code::kUnavailable, "a snapshot could not be fetched to its end");
       }
       co_await runtime::Sleep(kRetryPause);
       continue;
     }
     auto append = [&] { return AppendPart(file.path, offset, *chunk); };
-    Status status = co_await runtime::OnBlocking(workers_, append);
-    if (!status.ok()) {
-      co_return status;
-    }
+    ORRERY_CO_TRY_STATUS(co_await runtime::OnBlocking(workers_, append));
     offset += chunk->size();
     Duration least(static_cast<int64_t>(chunk->size() * 1'000'000 / limits_.bytes_per_second));
     auto took = std::chrono::duration_cast<Duration>(clock_.Now() - started);
-    if (took < least) {
-      co_await runtime::Sleep(least - took);
+    Duration pause = calm ? Breath(took) : Duration(0);
+    if (pause = std::max(pause, least - took); pause > Duration(0)) {
+      co_await runtime::Sleep(pause);
     }
   }
   auto check = [&] {
@@ -240,7 +303,8 @@ Task<Status> SnapshotTransfer::FetchFile(NodeId from, uint64_t id, uint32_t numb
                ? SyncPath(file.path)
                : Status(Code::kUnavailable, "a file of the snapshot is not what was sent");
   };
-  co_return co_await runtime::OnBlocking(workers_, check);
+  ORRERY_CO_TRY_STATUS(co_await runtime::OnBlocking(workers_, check));
+  co_return std::nullopt;
 }
 
 void SnapshotTransfer::Drop(const ReceivedSnapshot& snapshot) {
@@ -259,6 +323,11 @@ Task<std::string> SnapshotTransfer::Handle(std::string request) {
     Lsn index(decoder.U64());
     if (decoder.done()) {
       result = co_await Begin(GroupId(first), index);
+    }
+  } else if (kind == Request::kNext) {
+    uint32_t number = decoder.U32();
+    if (decoder.done()) {
+      result = co_await WriteNext(first, number);
     }
   } else if (kind == Request::kRead) {
     uint32_t file = decoder.U32();
@@ -283,32 +352,99 @@ Task<Result<std::string>> SnapshotTransfer::Begin(GroupId group, Lsn index) {
     if (outgoing_.size() >= limits_.outgoing_max) {
       co_return Error(Code::kUnavailable, "too many snapshots are on their way");
     }
-    outgoing_[id] = {.folder = folder, .used = clock_.Now(), .group = group};
+    outgoing_[id] = {.folder = folder, .used = clock_.Now()};
   }
   // The extra comes after the view of the state: it may know more, never less.
   std::shared_ptr<storage::Snapshot> at = store_.state().NewSnapshot();
   std::string extra = extra_ ? co_await extra_(group) : std::string();
-  auto write = [&]() -> Result<storage::SnapshotFiles> {
+  bool calm = whole_ && co_await whole_(group);
+  auto open = [&]() -> Result<std::shared_ptr<storage::SnapshotWriter>> {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     auto log = store_.Log(group);
     if (!log || log->broken()) {
       return Error(Code::kUnavailable, "there is no such replica here");
     }
-    return store_.WriteSnapshot(group, log->identity.spans, folder, extra, at.get());
+    return store_.WriteSnapshot(group, log->identity.spans, folder, std::move(extra), at);
   };
-  Result<storage::SnapshotFiles> files = co_await runtime::OnBlocking(workers_, write);
-  if (files && files->record.applied < index && !Active(Mutant::kOldSnapshot)) {
-    files = Error(Code::kUnavailable, "this replica is behind");
+  Result<std::shared_ptr<storage::SnapshotWriter>> writer =
+      co_await runtime::OnBlocking(workers_, open);
+  if (writer && (*writer)->record().applied < index && !Active(Mutant::kOldSnapshot)) {
+    writer = Error(Code::kUnavailable, "this replica is behind");
   }
-  if (!files) {
+  if (!writer) {
     Forget(id);
-    co_return Error(files.error());
+    co_return Error(writer.error());
   }
-  Manifest manifest{.id = id, .applied = files->record.applied, .files = files->files};
   std::lock_guard lock(mutex_);
-  outgoing_[id].files = std::move(files->files);
-  co_return manifest.Encode();
+  outgoing_[id].writer = *writer;
+  outgoing_[id].calm = calm;
+  co_return Opening{id, (*writer)->record().applied, calm}.Encode();
+}
+
+// Who asks for the next file has checked those before it, except one that may be on its way.
+Task<Result<std::string>> SnapshotTransfer::WriteNext(uint64_t id, uint32_t number) {
+  std::shared_ptr<storage::SnapshotWriter> writer;
+  std::string old;
+  bool calm = false;
+  for (Instant until = clock_.Now() + kWritingWait; writer == nullptr;) {
+    bool writing = false;
+    {
+      std::lock_guard lock(mutex_);
+      auto found = outgoing_.find(id);
+      if (found == outgoing_.end() || number > found->second.files.size()) {
+        co_return Error(Code::kNotFound, "there is no such snapshot any more");
+      }
+      Outgoing& outgoing = found->second;
+      outgoing.used = clock_.Now();
+      if (number < outgoing.files.size()) {
+        co_return EncodeFile(outgoing.files[number]);
+      }
+      writing = outgoing.writing;
+      if (!writing && outgoing.writer == nullptr) {
+        co_return std::string();
+      }
+      if (!writing) {
+        writer = outgoing.writer;
+        calm = outgoing.calm;
+        outgoing.writing = true;
+        old = number >= 2 ? outgoing.files[number - 2].path : "";
+      }
+    }
+    if (writing && clock_.Now() >= until) {
+      co_return Error(Code::kUnavailable, "the next file is not written yet");
+    }
+    if (writing) {
+      co_await runtime::Sleep(kWritingPoll);
+    }
+  }
+  auto write = [&]() -> Result<Next> {
+    std::error_code ignored;
+    std::filesystem::remove(old, ignored);
+    auto since = std::chrono::steady_clock::now();
+    return writer->Next([&] {
+      auto took = std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - since);
+      if (calm) {
+        workers_.PauseBlocking(Breath(took));
+      }
+      since = std::chrono::steady_clock::now();
+    });
+  };
+  Result<Next> next = co_await runtime::OnBlocking(workers_, write);
+  if (!next) {
+    Forget(id);
+    co_return Error(next.error());
+  }
+  std::lock_guard lock(mutex_);
+  if (auto found = outgoing_.find(id); found != outgoing_.end()) {
+    found->second.writing = false;
+    if (*next) {
+      found->second.files.push_back(**next);
+    } else {
+      found->second.writer.reset();
+    }
+  }
+  co_return *next ? EncodeFile(**next) : std::string();
 }
 
 Task<Result<std::string>> SnapshotTransfer::Read(uint64_t id, uint32_t file, uint64_t offset,

@@ -148,6 +148,12 @@ void WorkerPool::PostBlocking(std::function<void()> work) {
   boost::asio::post(blocking_->pool, std::move(work));
 }
 
+void WorkerPool::PauseBlocking(Duration how_long) const {
+  if (manual_ == nullptr) {
+    std::this_thread::sleep_for(how_long);
+  }
+}
+
 void WorkerPool::RunReady() {
   for (bool ran = true; ran;) {
     ran = false;

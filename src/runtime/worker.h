@@ -105,6 +105,9 @@ class WorkerPool {
   // Runs `work` on a blocking thread. Thread-safe; unbounded only by what its callers have in
   // flight.
   void PostBlocking(std::function<void()> work);
+  // Lets the thread of blocking work rest, so that others get the core. In manual mode no time
+  // passes.
+  void PauseBlocking(Duration how_long) const;
 
   // Manual mode, all on the owner's thread
   // --------------------------------------------------------- Runs one piece of ready work of a

@@ -17,6 +17,8 @@ namespace {
 
 constexpr Duration kStopGrace = std::chrono::seconds(10);
 constexpr Duration kHandOverTime = std::chrono::seconds(2);
+// Of each core, for replicas that come or go while nobody is in need of them.
+constexpr double kCalmShare = 0.05;
 
 // The compiler of conditions that model/ asks for, made of query/.
 class QueryCondition final : public model::Condition {
@@ -92,6 +94,8 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.raft.set.heartbeat = std::chrono::milliseconds(settings_.cluster_heartbeat_ms);
   options.raft.set.lease_reads = settings_.cluster_lease_reads;
   // Absolute: the store writes it down for the next start.
+  options.raft.snapshots.calm_share =
+      std::min(1.0, kCalmShare * std::max(1u, std::thread::hardware_concurrency()));
   options.raft.snapshot_folder = std::filesystem::absolute(settings_.data) / "snapshots";
   options.placement.factor = settings_.cluster_replicas;
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);

@@ -115,11 +115,35 @@ struct SnapshotFile {
   uint64_t bytes = 0;
   uint64_t hash = 0;  // HashFile
 };
-struct SnapshotFiles {
-  ReplicaRecord record;  // what the files are the state of
-  std::vector<SnapshotFile> files;
-};
 Result<uint64_t> HashFile(const std::string& path);
+
+// Writes the state of a group, as it was at one moment, into files that IngestSnapshot takes: the
+// record with `extra`, then the pairs of the spans. Used by one thread at a time. All calls block.
+class SnapshotWriter {
+ public:
+  const ReplicaRecord& record() const { return record_; }  // what the files are the state of
+  // The next file; none: that was all. `breathe` is called after every megabyte.
+  Result<std::optional<SnapshotFile>> Next(const std::function<void()>& breathe = [] {});
+
+ private:
+  friend class Store;
+  SnapshotWriter(Engine& state, GroupId group, std::vector<Span> spans,
+                 std::shared_ptr<const Snapshot> at);
+  Result<SnapshotFile> Write(Space space,
+                             const std::function<bool(std::string*, std::string*)>& pairs);
+
+  Engine& state_;
+  const GroupId group_;
+  const std::vector<Span> spans_;
+  const std::shared_ptr<const Snapshot> at_;
+  std::string folder_;
+  std::string extra_;
+  size_t file_bytes_ = 0;
+  ReplicaRecord record_;
+  size_t files_ = 0;
+  size_t span_ = 0;   // the one it is in
+  std::string from_;  // the next key; empty: the first of the span
+};
 
 // What a group becomes when its keys are divided among others, or joined with those of another.
 struct Heir {
@@ -221,7 +245,8 @@ class Store {
                       std::optional<InstallPlan> plan = {});
   // 2. Deletes its keys and its record.
   Status ClearSpans(GroupId group, ReplicaId replica);
-  // 3. Takes the files in, at one point. They were made by WriteSnapshot; kCorruption if they are
+  // 3. Takes the files in, at one point. They were made by a SnapshotWriter; kCorruption if they
+  // are
   //    not of this group or have no record.
   Status IngestSnapshot(GroupId group, ReplicaId replica,
                         const std::vector<Engine::IngestFile>& files);
@@ -243,11 +268,13 @@ class Store {
 
   // --- the state as a whole ---
 
-  // Writes the pairs of the spans, the group's record and `extra` into files that IngestSnapshot
-  // takes, as of `at` (null: now). Blocking. `extra` is for the caller: see Extra().
-  Result<SnapshotFiles> WriteSnapshot(GroupId group, const std::vector<Span>& spans,
-                                      const std::string& folder, std::string_view extra,
-                                      const Snapshot* at = nullptr);
+  // The state of the group as of `at`, as files in a folder. Blocking. `extra` is for the caller:
+  // see Extra().
+  Result<std::shared_ptr<SnapshotWriter>> WriteSnapshot(GroupId group,
+                                                        const std::vector<Span>& spans,
+                                                        const std::string& folder,
+                                                        std::string extra,
+                                                        std::shared_ptr<const Snapshot> at);
   // What came with the snapshot that this replica was installed from; empty if it was from none.
   Result<std::string> Extra(GroupId group);
   // What came with the newest base of its log; empty if nothing did. Blocking.

@@ -17,6 +17,28 @@ const GroupId kOther(6);
 const ReplicaIdentity kSource = IdentityOf(50, "k");
 const ReplicaIdentity kTarget = IdentityOf(51, "k");
 
+struct SnapshotFiles {
+  ReplicaRecord record;
+  std::vector<SnapshotFile> files;
+};
+
+Result<SnapshotFiles> WriteAll(Store& store, GroupId group, const std::vector<Span>& spans,
+                               const std::string& folder, std::string extra,
+                               std::shared_ptr<const Snapshot> at = nullptr) {
+  if (at == nullptr) {
+    at = store.state().NewSnapshot();
+  }
+  ORRERY_TRY(auto writer, store.WriteSnapshot(group, spans, folder, std::move(extra), at));
+  SnapshotFiles out{.record = writer->record()};
+  while (true) {
+    ORRERY_TRY(std::optional<SnapshotFile> file, writer->Next());
+    if (!file) {
+      return out;
+    }
+    out.files.push_back(*file);
+  }
+}
+
 std::vector<Engine::IngestFile> FilesOf(const SnapshotFiles& snapshot) {
   std::vector<Engine::IngestFile> files;
   for (const SnapshotFile& file : snapshot.files) {
@@ -94,7 +116,7 @@ class StoreInstallTest : public testing::TestWithParam<bool> {
     EXPECT_TRUE(source->Write(kGroup, 2, last).ok());
     std::string to = folder_ / ("snapshot" + std::to_string(snapshots_++));
     fs::create_directory(to);
-    auto snapshot = (*source)->WriteSnapshot(kGroup, kSource.spans, to, "outcomes");
+    auto snapshot = WriteAll(**source, kGroup, kSource.spans, to, "outcomes");
     EXPECT_TRUE(snapshot) << snapshot.error().ToString();
     source_hash_ = (*source)->HashSpans(kGroup, kSource.spans, "")->hash;
     return {*snapshot, BaseAt(last, 3)};
@@ -180,7 +202,7 @@ TEST_P(StoreInstallTest, ASnapshotIsOfThePointThatIsNamed) {
   auto store = Open(MakeMachine());
   ASSERT_TRUE((*store)->Found(kGroup, kSource, BaseAt(1), {}).ok());
   ASSERT_TRUE(store->Write(kGroup, 2, 5).ok());
-  auto at = (*store)->state().NewSnapshot();
+  std::shared_ptr<const Snapshot> at = (*store)->state().NewSnapshot();
   auto hash = (*store)->HashSpans(kGroup, kSource.spans, "x", at.get());
   ASSERT_TRUE(store->Write(kGroup, 6, 9).ok());
   EXPECT_EQ((*store)->RecordAt(kGroup, at.get())->applied, Lsn(5));
@@ -189,7 +211,7 @@ TEST_P(StoreInstallTest, ASnapshotIsOfThePointThatIsNamed) {
   EXPECT_NE((*store)->HashSpans(kGroup, kSource.spans, "x")->hash, hash->hash);
   std::string to = folder_ / "at";
   fs::create_directory(to);
-  auto snapshot = (*store)->WriteSnapshot(kGroup, kSource.spans, to, "", at.get());
+  auto snapshot = WriteAll(**store, kGroup, kSource.spans, to, "", at);
   ASSERT_TRUE(snapshot);
   EXPECT_EQ(snapshot->record.applied, Lsn(5));
   auto target = Open(MakeMachine());
@@ -216,7 +238,7 @@ TEST_P(StoreInstallTest, AGroupWithoutItemsHasASnapshotToo) {
   ASSERT_TRUE((*source)->Found(kGroup, kSource, BaseAt(1), {}).ok());
   std::string to = folder_ / "empty";
   fs::create_directory(to);
-  auto snapshot = (*source)->WriteSnapshot(kGroup, kSource.spans, to, "");
+  auto snapshot = WriteAll(**source, kGroup, kSource.spans, to, "");
   ASSERT_TRUE(snapshot) << snapshot.error().ToString();
   EXPECT_EQ(snapshot->files.size(), 1u);
   auto store = Open(MakeMachine());
@@ -469,7 +491,7 @@ TEST_P(StoreInstallTest, FilesOfAnotherGroupAreRefused) {
   MakeFollower(*store);
   std::string to = folder_ / "other";
   fs::create_directory(to);
-  auto other = (*store)->WriteSnapshot(kOther, IdentityOf(60, "o").spans, to, "");
+  auto other = WriteAll(**store, kOther, IdentityOf(60, "o").spans, to, "");
   ASSERT_TRUE(other);
   ASSERT_TRUE((*store)->BeginInstall(kGroup, kTarget, 77).ok());
   ASSERT_TRUE((*store)->ClearSpans(kGroup, kTarget.id).ok());

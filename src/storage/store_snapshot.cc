@@ -41,32 +41,7 @@ class Hasher {
   uint64_t hash_ = 0;
 };
 
-// Visits the pairs of spans one after the other.
-class SpanReader {
- public:
-  SpanReader(Engine& state, const Span& span, const Snapshot* at)
-      : at_(state.NewIterator(Index(span.space), span.begin, span.end, at)) {
-    at_->SeekToFirst();
-  }
-  bool Valid() const { return at_->Valid(); }
-  Status status() const { return at_->status(); }
-  // As WriteIngestFile wants it, up to so many bytes.
-  bool Next(size_t bytes_max, std::string* key, std::string* value) {
-    if (!at_->Valid() || bytes_ >= bytes_max) {
-      bytes_ = 0;
-      return false;
-    }
-    *key = at_->key();
-    *value = at_->value();
-    bytes_ += key->size() + value->size();
-    at_->Next();
-    return true;
-  }
-
- private:
-  std::unique_ptr<Iterator> at_;
-  size_t bytes_ = 0;
-};
+constexpr size_t kBreathBytes = 1 << 20;
 
 Status Describe(SnapshotFile& file) {
   std::error_code error;
@@ -123,40 +98,80 @@ Result<std::string> Store::Outcomes(GroupId group) {
   return value;
 }
 
-Result<SnapshotFiles> Store::WriteSnapshot(GroupId group, const std::vector<Span>& spans,
-                                           const std::string& folder, std::string_view extra,
-                                           const Snapshot* at) {
-  std::unique_ptr<Snapshot> own = at == nullptr ? state_->NewSnapshot() : nullptr;
-  at = at == nullptr ? own.get() : at;
-  SnapshotFiles out;
-  ORRERY_TRY(out.record, RecordAt(group, at));
-  auto add = [&](Space space, const std::function<bool(std::string*, std::string*)>& pairs) {
-    SnapshotFile file{.space = space,
-                      .path = folder + "/" + StateSpaces()[Index(space)] + "-" +
-                              std::to_string(out.files.size()) + ".sst"};
-    Status status = state_->WriteIngestFile(Index(space), file.path, pairs);
-    if (status.ok()) {
-      status = Describe(file);
-    }
-    out.files.push_back(std::move(file));
-    return status;
-  };
-  int records = 0;
-  ORRERY_TRY_STATUS(add(Space::kReplica, [&](std::string* key, std::string* value) {
-    *key = records == 0 ? ReplicaKey(group) : ReplicaExtraKey(group);
-    *value = records == 0 ? EncodeRecord(out.record) : std::string(extra);
-    return ++records <= 2;
-  }));
-  for (const Span& span : spans) {
-    SpanReader reader(*state_, span, at);
-    while (reader.Valid()) {
-      ORRERY_TRY_STATUS(add(span.space, [&](std::string* key, std::string* value) {
-        return reader.Next(options_.snapshot_file_bytes, key, value);
-      }));
-    }
-    ORRERY_TRY_STATUS(reader.status());
+Result<std::shared_ptr<SnapshotWriter>> Store::WriteSnapshot(GroupId group,
+                                                             const std::vector<Span>& spans,
+                                                             const std::string& folder,
+                                                             std::string extra,
+                                                             std::shared_ptr<const Snapshot> at) {
+  std::shared_ptr<SnapshotWriter> writer(new SnapshotWriter(*state_, group, spans, std::move(at)));
+  writer->folder_ = folder;
+  writer->extra_ = std::move(extra);
+  writer->file_bytes_ = options_.snapshot_file_bytes;
+  ORRERY_TRY(writer->record_, RecordAt(group, writer->at_.get()));
+  return writer;
+}
+
+SnapshotWriter::SnapshotWriter(Engine& state, GroupId group, std::vector<Span> spans,
+                               std::shared_ptr<const Snapshot> at)
+    : state_(state), group_(group), spans_(std::move(spans)), at_(std::move(at)) {}
+
+Result<SnapshotFile> SnapshotWriter::Write(
+    Space space, const std::function<bool(std::string*, std::string*)>& pairs) {
+  SnapshotFile file{.space = space,
+                    .path = folder_ + "/" + StateSpaces()[Index(space)] + "-" +
+                            std::to_string(files_++) + ".sst"};
+  ORRERY_TRY_STATUS(state_.WriteIngestFile(Index(space), file.path, pairs));
+  ORRERY_TRY_STATUS(Describe(file));
+  return file;
+}
+
+// No iterator outlives a call: it would keep all that is written meanwhile in memory.
+Result<std::optional<SnapshotFile>> SnapshotWriter::Next(const std::function<void()>& breathe) {
+  if (files_ == 0) {
+    int records = 0;
+    return Write(Space::kReplica, [&](std::string* key, std::string* value) {
+      *key = records == 0 ? ReplicaKey(group_) : ReplicaExtraKey(group_);
+      *value = records == 0 ? EncodeRecord(record_) : extra_;
+      return ++records <= 2;
+    });
   }
-  return out;
+  for (; span_ < spans_.size(); ++span_, from_.clear()) {
+    const Span& span = spans_[span_];
+    auto at = state_.NewIterator(Index(span.space), from_.empty() ? span.begin : from_, span.end,
+                                 at_.get());
+    at->SeekToFirst();
+    ORRERY_TRY_STATUS(at->status());
+    if (!at->Valid()) {
+      continue;
+    }
+    size_t bytes = 0;
+    size_t breath = 0;
+    auto next = [&](std::string* key, std::string* value) {
+      if (!at->Valid() || bytes >= file_bytes_) {
+        return false;
+      }
+      *key = at->key();
+      *value = at->value();
+      size_t size = key->size() + value->size();
+      bytes += size;
+      if ((breath += size) >= kBreathBytes) {
+        breath = 0;
+        breathe();
+      }
+      at->Next();
+      return true;
+    };
+    ORRERY_TRY(SnapshotFile file, Write(span.space, next));
+    ORRERY_TRY_STATUS(at->status());
+    if (at->Valid()) {
+      from_ = at->key();
+    } else {
+      ++span_;
+      from_.clear();
+    }
+    return file;
+  }
+  return std::nullopt;
 }
 
 Result<SpanHash> Store::HashSpans(GroupId group, const std::vector<Span>& spans,
