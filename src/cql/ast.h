@@ -573,7 +573,7 @@ struct Batch {
 };
 
 struct Ordering {
-  Expression column;                  // a kColumn, or a step into one
+  std::string column;
   std::optional<Expression> nearest;  // ANN OF value
   bool descending = false;
 

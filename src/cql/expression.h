@@ -87,6 +87,7 @@ enum class ExpressionKind : uint8_t {
   kDuration,  // 1y2mo3w4d5h6m7s8ms9us10ns, P1Y2M3DT4H5M6S, P3W, P0001-02-03T04:05:06
 
   kMarker,  // text: the name, or empty for `?`; marker: its place in the statement
+
   kColumn,  // text
 
   // Collections and tuples. One parenthesised expression may be just that, or a tuple of one: the
@@ -142,7 +143,6 @@ enum class Comparison : uint8_t {
   kLike,         // values: one
   kBetween,      // values: lower, upper
   kIsNotNull,    // values: none
-  kIsNull,       // values: none; no statement has a use for it
 };
 
 enum class RelationTarget : uint8_t {

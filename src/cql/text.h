@@ -1,0 +1,23 @@
+// The tree as CQL text again: for what the schema keeps and shows as text, such as the WHERE of a
+// view. Parsing the text gives the same tree.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cql/expression.h"
+
+namespace orrery::cql {
+
+// In double quotes if it needs them.
+std::string QuotedName(std::string_view name);
+// In single quotes.
+std::string QuotedString(std::string_view text);
+
+std::string ToCql(const QualifiedName& name);
+std::string ToCql(const DataType& type);
+std::string ToCql(const Expression& expression);
+std::string ToCql(const Relation& relation);
+std::string ToCql(const Where& where);
+
+}  // namespace orrery::cql
