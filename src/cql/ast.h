@@ -1,7 +1,7 @@
 // The syntax tree of a CQL statement: one plain struct for each statement, in a variant.
 //
-// What is said twice or contradicts itself in a way that only looks wrong to one who knows the
-// schema stays in the tree as it was written, for the one who does to refuse it.
+// It holds what was written. Only one who knows the schema can tell whether it makes sense, so two
+// primary keys or more values than columns stand in the tree like everything else.
 #pragma once
 
 #include <cstdint>
@@ -91,7 +91,7 @@ struct ClusteringOrder {
   friend bool operator==(const ClusteringOrder&, const ClusteringOrder&) = default;
 };
 
-// What WITH says of a table or a view.
+// What WITH says of a table or a view. ALTER has options only.
 struct TableOptions {
   Options options;
   std::vector<ClusteringOrder> clustering_order;
@@ -248,7 +248,7 @@ struct IndexTarget {
 };
 
 struct CreateIndex {
-  QualifiedName index;  // both parts may be empty: then the server chooses a name
+  std::string index;  // empty: the server chooses a name
   bool if_not_exists = false;
   bool custom = false;
   QualifiedName table;

@@ -19,6 +19,7 @@ namespace orrery::cql {
 inline constexpr int kNestingMax = 100;  // of parentheses, brackets, types, unary operators
 inline constexpr int kHeightMax = 4 * kNestingMax;  // of an expression
 inline constexpr size_t kMarkersMax = 65535;        // of a statement, as the protocol counts them
+inline constexpr size_t kTokensMax = 500'000;       // what is read of a statement, all in all
 inline constexpr size_t kTextBytesMax = 16 << 20;
 
 // `name` or `keyspace.name`.
@@ -105,7 +106,7 @@ enum class ExpressionKind : uint8_t {
   kAbsent,
 
   kCall,          // keyspace, text: the function; children: arguments. Also token(...).
-  kCountRows,     // count(*), count(1)
+  kCountRows,     // count(*), and count of a constant: count(1)
   kWritetime,     // children: a column or a step into one
   kMaxWritetime,  // "
   kTtl,           // "

@@ -1,6 +1,8 @@
 #include "cql/lexer.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 
 #include "types/utf8.h"
 
@@ -15,18 +17,29 @@ struct Sign {
   std::string_view name;
 };
 
-// A sign stands before every sign that it begins with.
+// In the order of their first characters; a sign stands before every sign that it begins with.
 constexpr Sign kSigns[] = {
-    {"..", kRange, "RANGE"},     {"+=", kPlusEqual, "'+='"}, {"-=", kMinusEqual, "'-='"},
-    {"!=", kNotEqual, "'!='"},   {"<=", kLessEqual, "'<='"}, {">=", kGreaterEqual, "'>='"},
-    {"(", kLeftParen, "'('"},    {")", kRightParen, "')'"},  {"[", kLeftBracket, "'['"},
-    {"]", kRightBracket, "']'"}, {"{", kLeftBrace, "'{'"},   {"}", kRightBrace, "'}'"},
-    {",", kComma, "','"},        {".", kDot, "'.'"},         {":", kColon, "':'"},
-    {";", kSemicolon, "';'"},    {"?", kQuestion, "QMARK"},  {"*", kStar, "'*'"},
-    {"/", kSlash, "'/'"},        {"%", kPercent, "'%'"},     {"+", kPlus, "'+'"},
-    {"-", kMinus, "'-'"},        {"=", kEqual, "'='"},       {"<", kLess, "'<'"},
-    {">", kGreater, "'>'"},
+    {"!=", kNotEqual, "'!='"},     {"%", kPercent, "'%'"},      {"(", kLeftParen, "'('"},
+    {")", kRightParen, "')'"},     {"*", kStar, "'*'"},         {"+=", kPlusEqual, "'+='"},
+    {"+", kPlus, "'+'"},           {",", kComma, "','"},        {"-=", kMinusEqual, "'-='"},
+    {"-", kMinus, "'-'"},          {"..", kRange, "RANGE"},     {".", kDot, "'.'"},
+    {"/", kSlash, "'/'"},          {":", kColon, "':'"},        {";", kSemicolon, "';'"},
+    {"<=", kLessEqual, "'<='"},    {"<", kLess, "'<'"},         {"=", kEqual, "'='"},
+    {">=", kGreaterEqual, "'>='"}, {">", kGreater, "'>'"},      {"?", kQuestion, "QMARK"},
+    {"[", kLeftBracket, "'['"},    {"]", kRightBracket, "']'"}, {"{", kLeftBrace, "'{'"},
+    {"}", kRightBrace, "'}'"},
 };
+static_assert(std::ranges::is_sorted(kSigns, {}, [](const Sign& sign) { return sign.text[0]; }));
+
+// The first sign that begins with a character, or the number of signs.
+constexpr std::array<uint8_t, 256> kFirstSigns = [] {
+  std::array<uint8_t, 256> first;
+  first.fill(std::size(kSigns));
+  for (size_t i = std::size(kSigns); i-- > 0;) {
+    first[static_cast<unsigned char>(kSigns[i].text[0])] = static_cast<uint8_t>(i);
+  }
+  return first;
+}();
 
 // Longer ones before those that they begin with.
 constexpr std::string_view kDurationUnits[] = {"mo", "ms", "us", "\u00B5s", "ns", "y",
@@ -117,6 +130,9 @@ bool Lexer::SkipBlank() {
   }
   if (at_ != start) {
     return true;
+  }
+  if (at_ == text_.size() || (text_[at_] != '-' && text_[at_] != '/')) {
+    return false;
   }
   std::string_view rest = text_.substr(at_);
   if (rest.starts_with("--") || rest.starts_with("//")) {
@@ -250,10 +266,11 @@ Token Lexer::Punctuation() {
     at_ = text_.size();
     return Finish(kUnterminated, start);
   }
-  for (const Sign& sign : kSigns) {
-    if (rest.starts_with(sign.text)) {
-      at_ += sign.text.size();
-      return Finish(sign.kind, start);
+  for (size_t i = kFirstSigns[static_cast<unsigned char>(rest[0])];
+       i < std::size(kSigns) && kSigns[i].text[0] == rest[0]; ++i) {
+    if (rest.starts_with(kSigns[i].text)) {
+      at_ += kSigns[i].text.size();
+      return Finish(kSigns[i].kind, start);
     }
   }
   types::TakeCodePoint(rest);

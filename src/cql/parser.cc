@@ -1,6 +1,7 @@
 #include "cql/parser.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "cql/parse.h"
 #include "cql/syntax_error.h"
@@ -58,6 +59,9 @@ Parser::Nesting::Nesting(Parser& parser) : parser_(parser) {
 void Parser::Advance() {
   token_ = next_;
   next_ = lexer_.Next();
+  if (++tokens_ > kTokensMax) {
+    FailHere("the statement is too long");
+  }
 }
 
 bool Parser::Accept(TokenKind kind) {
@@ -153,13 +157,26 @@ std::string Parser::Name() {
   return name;
 }
 
-QualifiedName Parser::Qualified() {
+std::string Parser::KeyspaceName() {
+  RefuseMarker("keyspace");
+  return Name();
+}
+
+QualifiedName Parser::Qualified(std::string_view what) {
+  RefuseMarker(what);
   QualifiedName name{.keyspace = {}, .name = Name()};
   if (Accept(kDot)) {
+    RefuseMarker(what);
     name.keyspace = std::move(name.name);
     name.name = Name();
   }
   return name;
+}
+
+void Parser::RefuseMarker(std::string_view what) {
+  if (Is(kQuestion)) {
+    Fail("Bind variables cannot be used for " + std::string(what) + " names");
+  }
 }
 
 std::vector<std::string> Parser::Names() {
@@ -194,6 +211,7 @@ bool Parser::IfNotExists() {
 
 StringMap Parser::Map() {
   StringMap map;
+  std::unordered_set<std::string> keys;
   Expect(kLeftBrace);
   if (Accept(kRightBrace)) {
     return map;
@@ -201,6 +219,9 @@ StringMap Parser::Map() {
   do {
     std::string key = Constant();
     Expect(kColon);
+    if (!keys.insert(key).second) {
+      Fail("Multiple definition for property " + key);
+    }
     map.emplace_back(std::move(key), Constant());
   } while (Accept(kComma));
   Expect(kRightBrace);
@@ -228,7 +249,7 @@ Options Parser::OptionList() {
 
 void Parser::AddOption(Options& options) {
   Option option = OneOption();
-  if (std::ranges::find(options, option.name, &Option::name) != options.end()) {
+  if (!option_names_.insert(option.name).second) {
     Fail("Multiple definition for property '" + option.name + "'");
   }
   options.push_back(std::move(option));
@@ -251,7 +272,7 @@ Statement Parser::AnyStatement() {
     case Keyword::kUpdate: return UpdateRule();
     case Keyword::kDelete: return DeleteRule();
     case Keyword::kBegin: return BatchRule();
-    case Keyword::kUse: Advance(); return UseStatement{.keyspace = Name()};
+    case Keyword::kUse: Advance(); return UseStatement{.keyspace = KeyspaceName()};
     case Keyword::kTruncate:
       Advance();
       if (!Accept(Keyword::kTable)) {
@@ -339,7 +360,7 @@ Statement Parser::Alter() {
 Statement Parser::Drop() {
   if (Accept(Keyword::kKeyspace) || Accept(Keyword::kSchema)) {
     bool if_exists = IfExists();
-    return DropKeyspace{.name = Name(), .if_exists = if_exists};
+    return DropKeyspace{.name = KeyspaceName(), .if_exists = if_exists};
   }
   if (Accept(Keyword::kTable) || Accept(Keyword::kColumnfamily)) {
     bool if_exists = IfExists();
@@ -347,11 +368,11 @@ Statement Parser::Drop() {
   }
   if (Accept(Keyword::kType)) {
     bool if_exists = IfExists();
-    return DropType{.type = Qualified(), .if_exists = if_exists};
+    return DropType{.type = UserType(), .if_exists = if_exists};
   }
   if (Accept(Keyword::kIndex)) {
     bool if_exists = IfExists();
-    return DropIndex{.index = Qualified(), .if_exists = if_exists};
+    return DropIndex{.index = Qualified("index"), .if_exists = if_exists};
   }
   if (Accept(Keyword::kMaterialized)) {
     Expect(Keyword::kView);
@@ -394,6 +415,7 @@ Describe Parser::DescribeRule() {
       {Keyword::kSchema, DescribeKind::kSchema, false},
       {Keyword::kKeyspaces, DescribeKind::kKeyspaces, false},
       {Keyword::kTables, DescribeKind::kTables, false},
+      {Keyword::kColumnfamilies, DescribeKind::kTables, false},
       {Keyword::kTypes, DescribeKind::kTypes, false},
       {Keyword::kFunctions, DescribeKind::kFunctions, false},
       {Keyword::kAggregates, DescribeKind::kAggregates, false},

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/status.h"
@@ -72,7 +73,9 @@ class Parser {
   bool IsName() const { return !failed_ && IsName(token_); }
   static bool IsName(const Token& token);
   std::string Name();
-  QualifiedName Qualified();
+  std::string KeyspaceName();
+  QualifiedName Qualified(std::string_view what = "table");
+  void RefuseMarker(std::string_view what);
   std::vector<std::string> Names();
   std::string Constant();
   bool IfExists();
@@ -90,6 +93,7 @@ class Parser {
   // Types and expressions, parser_terms.cc.
   DataType TypeOf(TypeKind kind, size_t arguments_max);
   DataType NamedType();
+  QualifiedName UserType();
   std::vector<DataType> TypeList();
   Expression Sum();
   Expression Product();
@@ -120,7 +124,9 @@ class Parser {
   Relation ColumnRelation(bool condition);
   Relation TokenRelation();
   Relation TupleRelation();
-  void Compare(Relation& relation);
+  void Compare(Relation& relation, bool condition);
+  void CompareByWord(Relation& relation);
+  Expression Compared(const Relation& relation);
   void InValues(Relation& relation);
   bool TupleOfColumns() const;
   Conditions IfClause();
@@ -134,6 +140,7 @@ class Parser {
   void InsertJson(Insert& insert);
   Update UpdateRule();
   Assignment OneAssignment();
+  void RefuseConflicts(const std::vector<Assignment>& assignments);
   void AssignedValue(Assignment& assignment);
   Delete DeleteRule();
   Deletion OneDeletion();
@@ -195,8 +202,10 @@ class Parser {
   bool guessing_ = false;  // a failure is no error: another rule will be tried
   Status error_;
   int depth_ = 0;
+  size_t tokens_ = 0;
   Columns columns_ = Columns::kNo;
   std::vector<std::string> markers_;
+  std::unordered_set<std::string> option_names_;
 };
 
 }  // namespace orrery::cql

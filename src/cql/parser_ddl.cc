@@ -13,7 +13,7 @@ using enum TokenKind;
 CreateKeyspace Parser::CreateKeyspaceRule() {
   CreateKeyspace create;
   create.if_not_exists = IfNotExists();
-  create.name = Name();
+  create.name = KeyspaceName();
   Expect(Keyword::kWith);
   create.options = OptionList();
   return create;
@@ -22,7 +22,7 @@ CreateKeyspace Parser::CreateKeyspaceRule() {
 AlterKeyspace Parser::AlterKeyspaceRule() {
   AlterKeyspace alter;
   alter.if_exists = IfExists();
-  alter.name = Name();
+  alter.name = KeyspaceName();
   Expect(Keyword::kWith);
   alter.options = OptionList();
   return alter;
@@ -36,6 +36,9 @@ CreateTable Parser::CreateTableRule() {
   create.table = Qualified();
   Expect(kLeftParen);
   do {
+    if (Is(kRightParen) && !create.columns.empty()) {
+      continue;  // a comma too many is no error
+    }
     if (Is(Keyword::kPrimary)) {
       create.primary_keys.push_back(PrimaryKeyRule());
       continue;
@@ -140,21 +143,21 @@ AlterTable Parser::AlterTableRule() {
   } else if (Accept(Keyword::kAlter)) {
     AlterColumn(alter);
   } else if (Accept(Keyword::kWith)) {
-    alter.change = TableOptionList();
+    alter.change = TableOptions{.options = OptionList()};
   } else {
     FailHere();
   }
   return alter;
 }
 
-// ADD a int, ADD a int, b int, ADD (a int, b int)
+// ADD a int, ADD (a int, b int)
 AddColumns Parser::AddColumnsRule() {
   AddColumns add;
   add.if_not_exists = IfNotExists();
   bool parenthesis = Accept(kLeftParen);
   do {
     add.columns.push_back(Column());
-  } while (Accept(kComma));
+  } while (parenthesis && Accept(kComma));
   if (parenthesis) {
     Expect(kRightParen);
   }
@@ -165,9 +168,11 @@ DropColumns Parser::DropColumnsRule() {
   DropColumns drop;
   drop.if_exists = IfExists();
   bool parenthesis = Accept(kLeftParen);
-  drop.columns = Names();
   if (parenthesis) {
+    drop.columns = Names();
     Expect(kRightParen);
+  } else {
+    drop.columns.push_back(Name());
   }
   if (Accept(Keyword::kUsing)) {
     Expect(Keyword::kTimestamp);
@@ -210,9 +215,12 @@ FieldDefinition Parser::Field() { return {.name = Name(), .type = Type()}; }
 CreateType Parser::CreateTypeRule() {
   CreateType create;
   create.if_not_exists = IfNotExists();
-  create.type = Qualified();
+  create.type = UserType();
   Expect(kLeftParen);
   do {
+    if (Is(kRightParen) && !create.fields.empty()) {
+      continue;  // a comma too many is no error
+    }
     create.fields.push_back(Field());
   } while (Accept(kComma));
   Expect(kRightParen);
@@ -222,7 +230,7 @@ CreateType Parser::CreateTypeRule() {
 AlterType Parser::AlterTypeRule() {
   AlterType alter;
   alter.if_exists = IfExists();
-  alter.type = Qualified();
+  alter.type = UserType();
   if (Accept(Keyword::kAdd)) {
     bool if_not_exists = IfNotExists();
     alter.change = AddField{.if_not_exists = if_not_exists, .field = Field()};

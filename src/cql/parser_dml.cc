@@ -74,10 +74,32 @@ Update Parser::UpdateRule() {
   do {
     update.assignments.push_back(OneAssignment());
   } while (Accept(kComma));
+  RefuseConflicts(update.assignments);
   Expect(Keyword::kWhere);
   update.where = WhereRelations();
   update.conditions = IfClause();
   return update;
+}
+
+// A column is either set, or changed in any number of ways; a field is set once.
+void Parser::RefuseConflicts(const std::vector<Assignment>& assignments) {
+  if (assignments.size() < 2) {
+    return;
+  }
+  std::unordered_set<std::string> set;
+  std::unordered_set<std::string> changed;
+  for (const Assignment& assignment : assignments) {
+    const std::string& column = assignment.column;
+    bool whole = assignment.kind == AssignmentKind::kSet;
+    bool conflict = set.contains(column) || (whole && changed.contains(column));
+    if (assignment.kind == AssignmentKind::kSetField) {
+      conflict |= !changed.insert(column + '\0' + assignment.field).second;
+    }
+    if (conflict) {
+      Fail("Multiple incompatible setting of column " + column);
+    }
+    (whole ? set : changed).insert(column);
+  }
 }
 
 Assignment Parser::OneAssignment() {
@@ -111,9 +133,10 @@ void Parser::AssignedValue(Assignment& assignment) {
     bool add = Is(kPlus);
     assignment.kind = add ? AssignmentKind::kAdd : AssignmentKind::kSubtract;
     Advance();
+    bool number = Is(kInteger);
     assignment.value = Term();
     if (source != assignment.column) {
-      Fail(BadForm(add ? "X = X + <value>" : "X = X - <value>"));
+      Fail(BadForm(add ? "X = X +<value>" : number ? "X = X - <value>" : "X = X -<value>"));
     }
     return;
   }

@@ -28,9 +28,12 @@ constexpr PermissionName kPermissions[] = {
 
 // ---- Roles ----
 
-std::string Parser::RoleName() { return Is(kString) ? ExpectText(kString) : Name(); }
+std::string Parser::RoleName() {
+  RefuseMarker("role");
+  return Is(kString) ? ExpectText(kString) : Name();
+}
 
-// Unlike other names it keeps its case without quotes.
+// Also an identity. Unlike other names it keeps its case without quotes.
 std::string Parser::UserName() {
   if (Is(kString)) {
     return ExpectText(kString);
@@ -67,6 +70,9 @@ RoleOptions Parser::RoleOptionList() {
     do {
       OneRoleOption(options);
     } while (Accept(Keyword::kAnd));
+  }
+  if (options.password && options.hashed_password) {
+    Fail("Options 'password' and 'hashed password' are mutually exclusive");
   }
   return options;
 }
@@ -192,6 +198,7 @@ std::optional<std::vector<Permission>> Parser::Permissions() {
     for (const PermissionName& name : kPermissions) {
       if (Accept(name.word)) {
         permissions.push_back(name.permission);
+        Accept(Keyword::kPermission);
         break;
       }
     }
@@ -202,9 +209,6 @@ std::optional<std::vector<Permission>> Parser::Permissions() {
       FailHere();
     }
   } while (Accept(kComma));
-  if (!Accept(Keyword::kPermission)) {
-    Accept(Keyword::kPermissions);
-  }
   return permissions;
 }
 
@@ -223,17 +227,17 @@ Resource Parser::ResourceRule() {
     if (Accept(Keyword::kTables)) {
       Expect(Keyword::kIn);
       Expect(Keyword::kKeyspace);
-      return {.kind = kAllTables, .name = {Name(), {}}};
+      return {.kind = kAllTables, .name = {KeyspaceName(), {}}};
     }
     Expect(Keyword::kFunctions);
     if (Accept(Keyword::kIn)) {
       Expect(Keyword::kKeyspace);
-      return {.kind = kFunctionsOf, .name = {Name(), {}}};
+      return {.kind = kFunctionsOf, .name = {KeyspaceName(), {}}};
     }
     return {.kind = kAllFunctions};
   }
   if (Accept(Keyword::kKeyspace)) {
-    return {.kind = kKeyspace, .name = {Name(), {}}};
+    return {.kind = kKeyspace, .name = {KeyspaceName(), {}}};
   }
   if (Is(Keyword::kRole) && !NextIs(kDot) && !NextIs(Keyword::kTo) && !NextIs(Keyword::kFrom)) {
     Advance();
@@ -290,7 +294,7 @@ ChangeIdentity Parser::AddIdentity() {
   ChangeIdentity change;
   Expect(Keyword::kIdentity);
   change.only_if = IfNotExists();
-  change.identity = ExpectText(kString);
+  change.identity = UserName();
   Expect(Keyword::kTo);
   Expect(Keyword::kRole);
   change.role = RoleName();
@@ -300,7 +304,7 @@ ChangeIdentity Parser::AddIdentity() {
 ChangeIdentity Parser::DropIdentity() {
   ChangeIdentity change{.drop = true};
   change.only_if = IfExists();
-  change.identity = ExpectText(kString);
+  change.identity = UserName();
   return change;
 }
 

@@ -14,7 +14,8 @@ CreateIndex Parser::CreateIndexRule() {
   Expect(Keyword::kIndex);
   create.if_not_exists = IfNotExists();
   if (!Is(Keyword::kOn)) {
-    create.index = Qualified();
+    RefuseMarker("index");
+    create.index = Name();
   }
   Expect(Keyword::kOn);
   create.table = Qualified();
@@ -84,7 +85,7 @@ AlterView Parser::AlterViewRule() {
   alter.if_exists = IfExists();
   alter.view = Qualified();
   Expect(Keyword::kWith);
-  alter.with = TableOptionList();
+  alter.with.options = OptionList();
   return alter;
 }
 

@@ -11,6 +11,7 @@
 
 #include "cql/native_types.h"
 #include "cql/parser.h"
+#include "cql/text.h"
 
 namespace orrery::cql {
 namespace {
@@ -33,6 +34,10 @@ DataType Parser::Type() {
     Expect(kLess);
     DataType type = Type();
     Expect(kGreater);
+    if (type.kind == TypeKind::kNative || type.kind == TypeKind::kCustom) {
+      Fail("frozen<> is only allowed on collections, tuples, and user-defined types (got " +
+           ToCql(type) + ")");
+    }
     type.frozen = true;
     return type;
   }
@@ -76,11 +81,33 @@ DataType Parser::TypeOf(TypeKind kind, size_t arguments_max) {
 }
 
 DataType Parser::NamedType() {
-  bool bare = Is(kName) && !NextIs(kDot);
-  DataType type{.kind = TypeKind::kUser, .name = Qualified()};
-  std::optional<NativeType> native = FindNativeType(type.name.name);
-  if (bare && native) {
+  std::optional<NativeType> native;
+  if (Is(kName) && !NextIs(kDot)) {
+    native = FindNativeType(TokenText(text_, token_));
+  }
+  if (native) {
+    Advance();
     return {.kind = TypeKind::kNative, .native = *native};
+  }
+  return {.kind = TypeKind::kUser, .name = UserType()};
+}
+
+// A name that no type of the language has, or may have one day.
+QualifiedName Parser::UserType() {
+  static constexpr std::string_view kKept[] = {"bitstring", "byte",     "complex",
+                                               "enum",      "interval", "macaddr"};
+  QualifiedName type;
+  if (NextIs(kDot)) {
+    type.keyspace = Name();
+    Expect(kDot);
+  }
+  bool quoted = Is(kQuotedName);
+  if (!quoted && IsName() && FindNativeType(TokenText(text_, token_))) {
+    FailHere();
+  }
+  type.name = Name();
+  if (!quoted && std::ranges::find(kKept, type.name) != std::end(kKept)) {
+    Fail("Invalid (reserved) user type name " + type.name);
   }
   return type;
 }
@@ -433,9 +460,9 @@ Expression Parser::NamedCall() {
     return {.kind = ExpressionKind::kCountRows};
   }
   call.children = List(kRightParen);
-  bool one = call.children.size() == 1 && call.children[0].kind == ExpressionKind::kInteger &&
-             call.children[0].text == "1";
-  if (count && call.keyspace.empty() && one) {
+  bool constant = call.children.size() == 1 && call.children[0].kind > ExpressionKind::kNull &&
+                  call.children[0].kind < ExpressionKind::kMarker;
+  if (count && call.keyspace.empty() && constant) {
     return {.kind = ExpressionKind::kCountRows};
   }
   return Measured(std::move(call));

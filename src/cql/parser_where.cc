@@ -27,7 +27,7 @@ void Parser::WhereTerm(Where& where) {
   }
   Advance();
   Expect(kLeftParen);
-  IndexRelation relation{.index = Qualified(), .value = {}};
+  IndexRelation relation{.index = Qualified("index"), .value = {}};
   Expect(kComma);
   relation.value = Term();
   Expect(kRightParen);
@@ -66,7 +66,7 @@ Relation Parser::TokenRelation() {
   Expect(kLeftParen);
   relation.columns = Names();
   Expect(kRightParen);
-  Compare(relation);
+  Compare(relation, /*condition=*/false);
   return relation;
 }
 
@@ -75,7 +75,7 @@ Relation Parser::TupleRelation() {
   Expect(kLeftParen);
   relation.columns = Names();
   Expect(kRightParen);
-  Compare(relation);
+  Compare(relation, /*condition=*/false);
   return relation;
 }
 
@@ -89,12 +89,11 @@ Relation Parser::ColumnRelation(bool condition) {
     relation.target = RelationTarget::kField;
     relation.field = Name();
   }
-  Compare(relation);
+  Compare(relation, condition);
   return relation;
 }
 
-// What a target may be asked; the rest would be wrong in any statement.
-void Parser::Compare(Relation& relation) {
+void Parser::Compare(Relation& relation, bool condition) {
   struct Sign {
     TokenKind kind;
     Comparison comparison;
@@ -107,22 +106,33 @@ void Parser::Compare(Relation& relation) {
   for (const Sign& sign : kSigns) {
     if (Accept(sign.kind)) {
       relation.comparison = sign.comparison;
-      relation.values.push_back(Term());
+      relation.values.push_back(Compared(relation));
       return;
     }
   }
   bool column = relation.target == RelationTarget::kColumn;
-  if (relation.target != RelationTarget::kToken && Accept(Keyword::kIn)) {
+  bool in = condition || column || relation.target == RelationTarget::kTuple;
+  if (in && Accept(Keyword::kIn)) {
     InValues(relation);
-  } else if (Accept(Keyword::kBetween)) {
-    relation.comparison = Comparison::kBetween;
-    relation.values.push_back(Term());
-    Expect(Keyword::kAnd);
-    relation.values.push_back(Term());
   } else if (column && Accept(Keyword::kContains)) {
     bool key = Accept(Keyword::kKey);
     relation.comparison = key ? Comparison::kContainsKey : Comparison::kContains;
     relation.values.push_back(Term());
+  } else if (!condition) {
+    CompareByWord(relation);
+  } else {
+    FailHere();
+  }
+}
+
+// What only WHERE may ask.
+void Parser::CompareByWord(Relation& relation) {
+  bool column = relation.target == RelationTarget::kColumn;
+  if (relation.target != RelationTarget::kElement && Accept(Keyword::kBetween)) {
+    relation.comparison = Comparison::kBetween;
+    relation.values.push_back(Compared(relation));
+    Expect(Keyword::kAnd);
+    relation.values.push_back(Compared(relation));
   } else if (column && Accept(Keyword::kLike)) {
     relation.comparison = Comparison::kLike;
     relation.values.push_back(Term());
@@ -135,6 +145,16 @@ void Parser::Compare(Relation& relation) {
   }
 }
 
+// A term; with several columns a tuple or a marker.
+Expression Parser::Compared(const Relation& relation) {
+  Expression value = Term();
+  if (relation.target == RelationTarget::kTuple && value.kind != ExpressionKind::kTuple &&
+      value.kind != ExpressionKind::kMarker) {
+    FailHere();
+  }
+  return value;
+}
+
 // IN (1, 2), IN (), IN ?
 void Parser::InValues(Relation& relation) {
   relation.comparison = Comparison::kIn;
@@ -144,9 +164,13 @@ void Parser::InValues(Relation& relation) {
     return;
   }
   Expect(kLeftParen);
-  Columns outer = std::exchange(columns_, Columns::kNo);
-  relation.values = List(kRightParen);
-  columns_ = outer;
+  if (Accept(kRightParen)) {
+    return;
+  }
+  do {
+    relation.values.push_back(Compared(relation));
+  } while (Accept(kComma));
+  Expect(kRightParen);
 }
 
 Conditions Parser::IfClause() {

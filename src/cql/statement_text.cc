@@ -293,7 +293,7 @@ struct Printer {
                  : kKinds[static_cast<size_t>(t.kind)] + ("(" + name + ")");
     };
     return std::string(s.custom ? "CREATE CUSTOM INDEX " : "CREATE INDEX ") +
-           IfNotExists(s.if_not_exists) + (s.index.name.empty() ? "" : ToCql(s.index)) + " ON " +
+           IfNotExists(s.if_not_exists) + (s.index.empty() ? "" : QuotedName(s.index)) + " ON " +
            ToCql(s.table) + " (" + Join(s.targets, ", ", target) + ")" +
            (s.implementation.empty() ? "" : " USING " + QuotedString(s.implementation)) +
            With(s.options);

@@ -47,7 +47,8 @@ std::string FunctionName(const Expression& call) {
     case Keyword::kTtl:
     case Keyword::kWritetime: return Doubled(call.text, '"');
     case Keyword::kCount: {
-      bool rows = call.children.size() == 1 && call.children[0].text == "1";
+      bool rows = call.children.size() == 1 && call.children[0].kind > ExpressionKind::kNull &&
+                  call.children[0].kind < ExpressionKind::kMarker;
       return rows ? Doubled(call.text, '"') : call.text;
     }
     case Keyword::kToken: return call.text;
