@@ -13,45 +13,17 @@
 
 #include "base/bytes.h"
 #include "base/status.h"
+#include "cql/type_id.h"
 #include "cql/wire.h"
 
 namespace orrery::cql {
 
-// The numbers are those of the native protocol; kVector has none there and goes as a custom type.
-enum class TypeId : uint16_t {
-  kCustom = 0x00,
-  kAscii = 0x01,
-  kBigint = 0x02,
-  kBlob = 0x03,
-  kBoolean = 0x04,
-  kCounter = 0x05,
-  kDecimal = 0x06,
-  kDouble = 0x07,
-  kFloat = 0x08,
-  kInt = 0x09,
-  kTimestamp = 0x0B,
-  kUuid = 0x0C,
-  kText = 0x0D,
-  kVarint = 0x0E,
-  kTimeuuid = 0x0F,
-  kInet = 0x10,
-  kDate = 0x11,
-  kTime = 0x12,
-  kSmallint = 0x13,
-  kTinyint = 0x14,
-  kDuration = 0x15,
-  kList = 0x20,
-  kMap = 0x21,
-  kSet = 0x22,
-  kUdt = 0x30,
-  kTuple = 0x31,
-  kVector = 0x7FFF,
-};
-
 class DataType {
  public:
-  // How deep types may lie in each other, and how many fields one may have.
+  // How deep types may lie in each other, how many there may be in one type all in all, and how
+  // many fields it may have.
   static constexpr int kNestingMax = 32;
+  static constexpr size_t kPartsMax = 32'767;
   static constexpr size_t kFieldsMax = 32'767;
   static constexpr size_t kDimensionMax = 8'192;
 
@@ -92,6 +64,10 @@ class DataType {
   // The place of a field; nothing if there is none.
   std::optional<size_t> FieldIndex(std::string_view field) const;
 
+  // How many levels of types there are, and how many types: 1 and 1 of a type without parameters.
+  int height() const;
+  size_t part_count() const;
+
   // Whether the type is, or holds, this one.
   bool Contains(TypeId id) const;
   // The number of bytes of every value in a vector; nothing if they differ.
@@ -116,6 +92,7 @@ class DataType {
   struct Body;
   DataType(TypeId id, bool frozen, std::shared_ptr<const Body> body)
       : id_(id), frozen_(frozen), body_(std::move(body)) {}
+  static DataType Make(TypeId id, bool frozen, Body body);
   static DataType DecodeNested(Decoder& decoder, int depth);
 
   TypeId id_;
@@ -127,8 +104,5 @@ struct DataType::Field {
   std::string name;
   DataType type;
 };
-
-// The name as CQL has to write it: in quotes unless it is lower case and no reserved word.
-std::string QuoteName(std::string_view name);
 
 }  // namespace orrery::cql

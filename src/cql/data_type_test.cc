@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cql/quoted.h"
+
 namespace orrery::cql {
 namespace {
 
@@ -129,11 +131,11 @@ TEST(DataTypeTest, AnEncodingThatNestsWithoutEndIsRefused) {
 }
 
 TEST(DataTypeTest, NamesAreQuotedOnlyWhereTheyMustBe) {
-  EXPECT_EQ(QuoteName("user_1"), "user_1");
-  EXPECT_EQ(QuoteName("User"), "\"User\"");
-  EXPECT_EQ(QuoteName("1st"), "\"1st\"");
-  EXPECT_EQ(QuoteName("table"), "\"table\"");
-  EXPECT_EQ(QuoteName("a\"b"), "\"a\"\"b\"");
+  EXPECT_EQ(QuotedName("user_1"), "user_1");
+  EXPECT_EQ(QuotedName("User"), "\"User\"");
+  EXPECT_EQ(QuotedName("1st"), "\"1st\"");
+  EXPECT_EQ(QuotedName("table"), "\"table\"");
+  EXPECT_EQ(QuotedName("a\"b"), "\"a\"\"b\"");
 }
 
 }  // namespace

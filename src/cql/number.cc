@@ -334,4 +334,22 @@ std::optional<double> DoubleFromText(std::string_view text) {
 }
 std::optional<float> FloatFromText(std::string_view text) { return FloatingFromText<float>(text); }
 
+template <typename Integer>
+std::optional<Integer> IntegerFromText(std::string_view text) {
+  if (text.starts_with('+')) {
+    text.remove_prefix(1);
+    if (text.starts_with('-')) {
+      return std::nullopt;
+    }
+  }
+  Integer value = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  bool good = !text.empty() && error == std::errc() && end == text.data() + text.size();
+  return good ? std::optional(value) : std::nullopt;
+}
+template std::optional<int8_t> IntegerFromText(std::string_view text);
+template std::optional<int16_t> IntegerFromText(std::string_view text);
+template std::optional<int32_t> IntegerFromText(std::string_view text);
+template std::optional<int64_t> IntegerFromText(std::string_view text);
+
 }  // namespace orrery::cql

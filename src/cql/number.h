@@ -46,6 +46,10 @@ std::optional<std::string> DecimalFromText(std::string_view text);
 std::string DecimalToText(std::string_view decimal);
 int CompareDecimals(std::string_view a, std::string_view b);
 
+// [+-]digits. Nothing: it is none, or does not fit.
+template <typename Integer>  // int8_t, int16_t, int32_t or int64_t
+std::optional<Integer> IntegerFromText(std::string_view text);
+
 // Shortest digits that read back the same, as Java prints them: 1.0, 1.0E10, NaN, Infinity.
 std::string DoubleToText(double value);
 std::string FloatToText(float value);

@@ -5,6 +5,9 @@
 #include <charconv>
 #include <cstdio>
 
+#include "cql/letters.h"
+#include "cql/number.h"
+
 namespace orrery::cql {
 namespace {
 
@@ -12,8 +15,6 @@ constexpr int64_t kDayMillis = 86'400'000;
 constexpr int64_t kSecondNanos = 1'000'000'000;
 constexpr int64_t kDayNanos = 86'400 * kSecondNanos;
 constexpr int64_t kDateEpoch = int64_t{1} << 31;
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Takes text apart from the front. Once something was not there, ok() stays false.
 class Scanner {
@@ -34,8 +35,7 @@ class Scanner {
   void Expect(char c) { ok_ = Take(c) && ok_; }
   bool TakeWord(std::string_view word) {
     bool there = text_.size() >= word.size() &&
-                 std::ranges::equal(text_.substr(0, word.size()), word, {},
-                                    [](unsigned char c) { return std::toupper(c); });
+                 std::ranges::equal(text_.substr(0, word.size()), word, {}, Upper);
     if (there) {
       text_.remove_prefix(word.size());
     }
@@ -79,19 +79,6 @@ class Scanner {
   std::string_view text_;
   bool ok_ = true;
 };
-
-std::optional<int64_t> WholeNumber(std::string_view text) {
-  if (text.starts_with('+')) {
-    text.remove_prefix(1);
-    if (text.starts_with('-')) {
-      return std::nullopt;
-    }
-  }
-  int64_t value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool good = !text.empty() && error == std::errc() && end == text.data() + text.size();
-  return good ? std::optional(value) : std::nullopt;
-}
 
 bool IsLeap(int64_t year) { return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0); }
 
@@ -248,7 +235,7 @@ bool ReadUnits(std::string_view text, DurationSum& sum) {
     text.remove_prefix(digits);
     std::string name;
     while (!text.empty() && !IsDigit(text[0])) {
-      name.push_back(static_cast<char>(std::toupper(static_cast<unsigned char>(text[0]))));
+      name.push_back(Upper(text[0]));
       text.remove_prefix(1);
     }
     if (name == "\xC2\xB5S") {  // the micro sign
@@ -311,7 +298,7 @@ bool ReadIsoDate(std::string_view text, DurationSum& sum) {
 }  // namespace
 
 std::optional<int64_t> TimestampFromText(std::string_view text) {
-  if (auto millis = WholeNumber(text)) {
+  if (auto millis = IntegerFromText<int64_t>(text)) {
     return millis;
   }
   Scanner in(text);
@@ -343,7 +330,7 @@ std::string TimestampToText(int64_t millis, char separator) {
 }
 
 std::optional<uint32_t> DateFromText(std::string_view text) {
-  if (auto days = WholeNumber(text)) {
+  if (auto days = IntegerFromText<int64_t>(text)) {
     bool fits = *days >= 0 && *days <= UINT32_MAX;
     return fits ? std::optional(static_cast<uint32_t>(*days)) : std::nullopt;
   }
@@ -356,7 +343,7 @@ std::optional<uint32_t> DateFromText(std::string_view text) {
 std::string DateToText(uint32_t days) { return CivilText(static_cast<int64_t>(days) - kDateEpoch); }
 
 std::optional<int64_t> TimeFromText(std::string_view text) {
-  if (auto nanos = WholeNumber(text)) {
+  if (auto nanos = IntegerFromText<int64_t>(text)) {
     return *nanos >= 0 && *nanos < kDayNanos ? nanos : std::nullopt;
   }
   Scanner in(text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "cql/letters.h"
 #include "cql/number.h"
 #include "cql/time_text.h"
 #include "cql/value.h"
@@ -169,9 +170,7 @@ std::string NameOf(std::string_view name) {
   if (name.size() >= 2 && name.front() == '"' && name.back() == '"') {
     return std::string(name.substr(1, name.size() - 2));
   }
-  std::string lower(name);
-  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  return lower;
+  return Lower(name);
 }
 
 Result<std::string> FromUdt(const DataType& type, const Json& json) {

@@ -298,12 +298,12 @@ TEST(ValueTextTest, MessagesAreCassandras) {
 }
 
 TEST(ValueTextTest, ConstantsFitTheTypesThatCassandraLetsThem) {
-  EXPECT_TRUE(AcceptsLiteral(TypeId::kTimestamp, LiteralKind::kInteger));
-  EXPECT_TRUE(AcceptsLiteral(TypeId::kDouble, LiteralKind::kInteger));
-  EXPECT_FALSE(AcceptsLiteral(TypeId::kInt, LiteralKind::kFloat));
-  EXPECT_FALSE(AcceptsLiteral(TypeId::kInt, LiteralKind::kString));
-  EXPECT_FALSE(AcceptsLiteral(TypeId::kText, LiteralKind::kInteger));
-  EXPECT_FALSE(AcceptsLiteral(TypeId::kBlob, LiteralKind::kString));
+  EXPECT_TRUE(AcceptsConstant(TypeId::kTimestamp, ExpressionKind::kInteger));
+  EXPECT_TRUE(AcceptsConstant(TypeId::kDouble, ExpressionKind::kInteger));
+  EXPECT_FALSE(AcceptsConstant(TypeId::kInt, ExpressionKind::kFloat));
+  EXPECT_FALSE(AcceptsConstant(TypeId::kInt, ExpressionKind::kString));
+  EXPECT_FALSE(AcceptsConstant(TypeId::kText, ExpressionKind::kInteger));
+  EXPECT_FALSE(AcceptsConstant(TypeId::kBlob, ExpressionKind::kString));
 }
 
 }  // namespace

@@ -8,7 +8,9 @@
 #include <arpa/inet.h>
 
 #include "base/bytes.h"
+#include "cql/letters.h"
 #include "cql/number.h"
+#include "cql/quoted.h"
 #include "cql/time_text.h"
 #include "cql/value.h"
 #include "cql/value_json.h"
@@ -22,25 +24,6 @@ std::unexpected<Status> Invalid(std::string message) {
 
 std::unexpected<Status> CannotMake(std::string_view what, std::string_view text) {
   return Invalid("Unable to make " + std::string(what) + " from '" + std::string(text) + "'");
-}
-
-template <typename Integer>
-std::optional<Integer> IntegerFromText(std::string_view text) {
-  if (text.starts_with('+')) {
-    text.remove_prefix(1);
-    if (text.starts_with('-')) {
-      return std::nullopt;
-    }
-  }
-  Integer value = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  bool good = !text.empty() && error == std::errc() && end == text.data() + text.size();
-  return good ? std::optional(value) : std::nullopt;
-}
-
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 Result<std::string> BooleanFromText(std::string_view text) {
@@ -107,14 +90,6 @@ std::string InetToText(std::string_view bytes) {
   return text;
 }
 
-std::string Quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (char c : text) {
-    quoted.append(c == '\'' ? 2 : 1, c);
-  }
-  return quoted + "'";
-}
-
 DurationValue DurationOf(std::string_view bytes) {
   DurationParts parts = DurationFromBytes(bytes).value_or(DurationParts());
   return {static_cast<int32_t>(parts.months), static_cast<int32_t>(parts.days), parts.nanos};
@@ -140,7 +115,7 @@ std::string PartsToText(const DataType& type, std::string_view bytes) {
   while (parts.Next()) {
     bool mapped = map && parts.index() % 2 == 1;
     text += text.empty() ? "" : mapped ? ": " : ", ";
-    text += named ? QuoteName(type.field_names()[parts.index()]) + ": " : "";
+    text += named ? QuotedName(type.field_names()[parts.index()]) + ": " : "";
     text += parts.value() ? ValueToLiteral(parts.type(), *parts.value()) : "null";
   }
   switch (type.id()) {
@@ -153,42 +128,43 @@ std::string PartsToText(const DataType& type, std::string_view bytes) {
 
 }  // namespace
 
-std::string_view LiteralKindName(LiteralKind kind) {
+std::string_view ConstantKindName(ExpressionKind kind) {
   switch (kind) {
-    case LiteralKind::kString: return "STRING";
-    case LiteralKind::kInteger: return "INTEGER";
-    case LiteralKind::kFloat: return "FLOAT";
-    case LiteralKind::kBoolean: return "BOOLEAN";
-    case LiteralKind::kUuid: return "UUID";
-    case LiteralKind::kHex: return "HEX";
-    case LiteralKind::kDuration: return "DURATION";
+    case ExpressionKind::kString: return "STRING";
+    case ExpressionKind::kInteger: return "INTEGER";
+    case ExpressionKind::kFloat: return "FLOAT";
+    case ExpressionKind::kBoolean: return "BOOLEAN";
+    case ExpressionKind::kUuid: return "UUID";
+    case ExpressionKind::kBlob: return "HEX";
+    case ExpressionKind::kDuration: return "DURATION";
+    default: return "";
   }
-  return "";
 }
 
-bool AcceptsLiteral(const DataType& type, LiteralKind kind) {
+bool AcceptsConstant(const DataType& type, ExpressionKind kind) {
   switch (type.id()) {
     case TypeId::kAscii:
     case TypeId::kText:
-    case TypeId::kInet: return kind == LiteralKind::kString;
+    case TypeId::kInet: return kind == ExpressionKind::kString;
     case TypeId::kDate:
     case TypeId::kTime:
-    case TypeId::kTimestamp: return kind == LiteralKind::kString || kind == LiteralKind::kInteger;
+    case TypeId::kTimestamp:
+      return kind == ExpressionKind::kString || kind == ExpressionKind::kInteger;
     case TypeId::kBigint:
     case TypeId::kCounter:
     case TypeId::kInt:
     case TypeId::kSmallint:
     case TypeId::kTinyint:
-    case TypeId::kVarint: return kind == LiteralKind::kInteger;
+    case TypeId::kVarint: return kind == ExpressionKind::kInteger;
     case TypeId::kDecimal:
     case TypeId::kDouble:
-    case TypeId::kFloat: return kind == LiteralKind::kInteger || kind == LiteralKind::kFloat;
-    case TypeId::kBoolean: return kind == LiteralKind::kBoolean;
+    case TypeId::kFloat: return kind == ExpressionKind::kInteger || kind == ExpressionKind::kFloat;
+    case TypeId::kBoolean: return kind == ExpressionKind::kBoolean;
     case TypeId::kUuid:
-    case TypeId::kTimeuuid: return kind == LiteralKind::kUuid;
-    case TypeId::kBlob: return kind == LiteralKind::kHex;
-    case TypeId::kDuration: return kind == LiteralKind::kDuration;
-    case TypeId::kCustom: return kind == LiteralKind::kString || kind == LiteralKind::kHex;
+    case TypeId::kTimeuuid: return kind == ExpressionKind::kUuid;
+    case TypeId::kBlob: return kind == ExpressionKind::kBlob;
+    case TypeId::kDuration: return kind == ExpressionKind::kDuration;
+    case TypeId::kCustom: return kind == ExpressionKind::kString || kind == ExpressionKind::kBlob;
     case TypeId::kList:
     case TypeId::kMap:
     case TypeId::kSet:
@@ -334,7 +310,7 @@ std::string ValueToLiteral(const DataType& type, std::string_view bytes) {
   if (type.id() == TypeId::kBlob) {
     return BlobToText(bytes);
   }
-  return InQuotes(type.id()) || bytes.empty() ? Quoted(ValueToText(type, bytes))
+  return InQuotes(type.id()) || bytes.empty() ? QuotedString(ValueToText(type, bytes))
                                               : ValueToText(type, bytes);
 }
 

@@ -1,29 +1,19 @@
 // Values as text: constants of statements, CAST to text, error messages. Pure functions.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "base/status.h"
 #include "cql/data_type.h"
+#include "cql/expression.h"
 
 namespace orrery::cql {
 
-// The constants of the grammar.
-enum class LiteralKind : uint8_t {
-  kString,
-  kInteger,
-  kFloat,
-  kBoolean,
-  kUuid,
-  kHex,
-  kDuration,
-};
-// As Cassandra's messages name it: STRING, INTEGER...
-std::string_view LiteralKindName(LiteralKind kind);
-// Whether a constant of the kind may stand where the type is wanted.
-bool AcceptsLiteral(const DataType& type, LiteralKind kind);
+// How Cassandra's messages name the kind of a constant: STRING, INTEGER...; nothing of other kinds.
+std::string_view ConstantKindName(ExpressionKind kind);
+// Whether a constant of the kind, not null, may stand where the type is wanted.
+bool AcceptsConstant(const DataType& type, ExpressionKind kind);
 
 // The value that the text of a constant (a string without its quotes) means in a type without
 // parameters; of others it is JSON. kInvalidArgument in Cassandra's words. Blobs with or without

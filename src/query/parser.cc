@@ -12,15 +12,6 @@ using types::Kind;
 using types::Value;
 using enum TokenKind;
 
-bool IsUtf8(std::string_view text) {
-  while (!text.empty()) {
-    if (types::TakeCodePoint(text) == types::kNotUtf8) {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 void Parser::Advance() {
@@ -305,7 +296,7 @@ Result<std::unique_ptr<SelectStatement>> ParseStatement(Form form, std::string_v
     return refuse("The SQL query text exceeded the maximum limit of " +
                   std::to_string(kTextBytesMax) + " characters.");
   }
-  if (!IsUtf8(text)) {
+  if (!types::IsUtf8(text)) {
     return refuse("The SQL query text is not UTF-8.");
   }
   auto statement = std::make_unique<SelectStatement>();

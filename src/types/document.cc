@@ -3,32 +3,14 @@
 #include <charconv>
 #include <unordered_map>
 
-#include <simdjson.h>
-
 #include "base/check.h"
 #include "types/bson.h"
+#include "types/utf8.h"
 
 namespace orrery::types {
 namespace {
 
 constexpr std::string_view kEmptyBson("\x05\0\0\0\0", 5);
-
-bool IsUtf8(std::string_view text) {
-  const char* at = text.data();
-  const char* end = at + text.size();
-  // Most names and strings are short ASCII, for which the call would be the larger part.
-  for (; end - at >= 8; at += 8) {
-    if ((LoadLittle<uint64_t>(at) & 0x8080808080808080) != 0) {
-      return simdjson::validate_utf8(at, end - at);
-    }
-  }
-  for (; at < end; ++at) {
-    if (static_cast<uint8_t>(*at) >= 0x80) {
-      return simdjson::validate_utf8(at, end - at);
-    }
-  }
-  return true;
-}
 
 std::string_view StringOf(std::string_view payload) {
   return payload.substr(4, payload.size() - 5);

@@ -1,5 +1,7 @@
 #include "types/utf8.h"
 
+#include <simdjson.h>
+
 namespace orrery::types {
 namespace {
 
@@ -41,6 +43,8 @@ uint32_t TakeCodePoint(std::string_view& text) {
   text.remove_prefix(good ? form.size : 1);
   return good ? code_point : kNotUtf8;
 }
+
+bool IsUtf8(const char* at, const char* end) { return simdjson::validate_utf8(at, end - at); }
 
 void AppendCodePoint(uint32_t code_point, std::string& out) {
   auto put = [&out](uint32_t byte) { out.push_back(static_cast<char>(byte)); };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cql/letters.h"
 
 namespace orrery::cassandra {
 namespace {
@@ -21,11 +22,6 @@ std::string SupportedVersions() {
     text += (text.empty() ? "" : ", ") + VersionName(version);
   }
   return text;
-}
-
-bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::ranges::equal(
-      a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
 std::string NameOf(Opcode opcode) {
@@ -369,9 +365,9 @@ bool Protocol::Begin(const StartupRequest& startup, int16_t stream) {
   }
   wanted_ = Compression::kNone;
   if (std::string_view name = startup.Get("COMPRESSION"); !name.empty()) {
-    if (options_.lz4 && EqualsIgnoringCase(name, "lz4")) {
+    if (options_.lz4 && cql::EqualsIgnoringCase(name, "lz4")) {
       wanted_ = Compression::kLz4;
-    } else if (options_.snappy && version_ < 5 && EqualsIgnoringCase(name, "snappy")) {
+    } else if (options_.snappy && version_ < 5 && cql::EqualsIgnoringCase(name, "snappy")) {
       wanted_ = Compression::kSnappy;
     } else {
       Refuse(stream, "Unknown compression algorithm: " + std::string(name));
