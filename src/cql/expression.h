@@ -32,7 +32,7 @@ struct QualifiedName {
   friend bool operator==(const QualifiedName&, const QualifiedName&) = default;
 };
 
-// A type as a statement wrote it, not yet looked up.
+// A type as a statement wrote it, not yet looked up: resolve_type.h makes a DataType of it.
 struct TypeName {
   TypeId id = TypeId::kBlob;
   bool frozen = false;              // frozen<...> stood around it, sense or not

@@ -587,9 +587,9 @@ TEST(ParserTest, ConstantsKeepTheirKind) {
 }
 
 TEST(ParserTest, TypesAreReadAlone) {
-  for (std::string_view text :
-       {"int", "frozen<map<text, frozen<list<int>>>>", "tuple<int, text, ks.\"U\">",
-        "vector<frozen<tuple<float>>, 3>", "'a.b.C'", "\"text\"", "list"}) {
+  for (std::string_view text : {"int", "frozen<map<text, frozen<list<int>>>>",
+                                "tuple<int, text, ks.\"U\">", "vector<frozen<tuple<float>>, 3>",
+                                "'a.b.C'", "\"text\"", "ks.\"int\"", "\"byte\"", "list"}) {
     Result<TypeName> type = ParseType(text);
     ASSERT_TRUE(type) << text << "\n" << type.error().message();
     EXPECT_EQ(ToCql(*type), text);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "cql/parse.h"
+#include "cql/resolve_type.h"
 #include "cql/statement_text.h"
 #include "cql/text.h"
 
@@ -37,6 +38,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (auto type = ParseType(text)) {
     auto again = ParseType(ToCql(*type));
     Check(again && *again == *type);
+    TypeScope scope{"ks", [](std::string_view name) {
+                      return DataType::Udt("ks", std::string(name), {{"a", TypeId::kInt}});
+                    }};
+    if (auto resolved = ResolveType(*type, scope)) {
+      auto same = ParseTypeText(resolved->ToCql(), scope);
+      Check(same && *same == *resolved);
+    }
   }
   if (auto term = ParseTerm(text)) {
     auto again = ParseTerm(ToCql(*term));
