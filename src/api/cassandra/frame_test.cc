@@ -8,6 +8,7 @@
 #include "api/cassandra/checksum.h"
 #include "api/cassandra/compression.h"
 #include "api/cassandra/test_bytes.h"
+#include "base/bytes.h"
 #include "base/random.h"
 
 namespace orrery::cassandra {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "api/cassandra/test_bytes.h"
+#include "base/bytes.h"
 
 namespace orrery::cassandra {
 namespace {

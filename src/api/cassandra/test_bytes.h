@@ -4,47 +4,14 @@
 #include <string>
 #include <string_view>
 
-#include <gtest/gtest.h>
-
 #include "api/cassandra/frame.h"
-#include "base/bytes.h"
 
 namespace orrery::cassandra {
 
 // Hex with spaces, and text in single quotes: "0003 'abc'".
-inline std::string FromParts(std::string_view parts) {
-  std::string bytes;
-  std::string hex;
-  bool quoted = false;
-  for (char c : parts) {
-    if (c == '\'') {
-      quoted = !quoted;
-    } else if (quoted) {
-      bytes.push_back(c);
-    } else if (c != ' ') {
-      hex.push_back(c);
-      if (hex.size() == 2) {
-        std::string byte;
-        EXPECT_TRUE(FromHex(hex, &byte)) << parts;
-        bytes += byte;
-        hex.clear();
-      }
-    }
-  }
-  EXPECT_TRUE(hex.empty() && !quoted) << parts;
-  return bytes;
-}
+std::string FromParts(std::string_view parts);
 
-inline std::string MakeEnvelope(int version, int16_t stream, Opcode opcode, std::string_view body,
-                                uint8_t flags = 0) {
-  std::string out;
-  AppendEnvelopeHead({.version = static_cast<uint8_t>(version),
-                      .flags = flags,
-                      .stream = stream,
-                      .opcode = opcode,
-                      .length = static_cast<uint32_t>(body.size())},
-                     out);
-  return out.append(body);
-}
+std::string MakeEnvelope(int version, int16_t stream, Opcode opcode, std::string_view body,
+                         uint8_t flags = 0);
 
 }  // namespace orrery::cassandra
