@@ -6,7 +6,6 @@
 #include "cluster/instance.h"
 #include "cluster/overview.h"
 #include "cluster/report.h"
-#include "model/balance.h"
 #include "runtime/when_all.h"
 
 namespace orrery::cluster {
@@ -18,6 +17,8 @@ using runtime::Task;
 namespace {
 
 constexpr Duration kStopPause = std::chrono::milliseconds(20);
+// How much the newest second counts in what is thought to be the load of a partition.
+constexpr double kSmoothing = 0.1;
 // A node that does not say how it stands within that is left out.
 constexpr Duration kInspectTime = std::chrono::seconds(2);
 
@@ -58,6 +59,20 @@ Task<> Instance::CareAlone() {
   co_await balancer_->Once(loads);
 }
 
+// What partitions have to do changes every second, who should do it does not.
+model::GroupLoads Instance::GroupLoadsOf(const PartitionLoads& loads) {
+  std::map<PartitionId, double> smooth;
+  model::GroupLoads groups;
+  for (const auto& [partition, load] : loads) {
+    auto before = smooth_.find(partition);
+    double was = before == smooth_.end() ? 0 : before->second;
+    smooth[partition] = was + (load.used - was) * kSmoothing;
+    groups[GroupId(partition.value())] = {load.bytes, smooth[partition]};
+  }
+  smooth_ = std::move(smooth);
+  return groups;
+}
+
 Task<> Instance::CareOnce() {
   std::vector<NodeReport> reports = co_await Inspect();
   auto view = catalog_->view();
@@ -95,13 +110,7 @@ Task<> Instance::CareOnce() {
   }
   if (plan.empty()) {
     co_await balancer_->Once(loads);
-    model::GroupBytes bytes;
-    for (const auto& [partition, load] : loads) {
-      bytes[GroupId(partition.value())] = load.bytes;
-    }
-    if (auto move = model::PlanBalance(*catalog_->view(), health, options_.placement, bytes)) {
-      plan.push_back(std::move(*move));
-    }
+    plan = model::PlanBalance(*catalog_->view(), health, options_.placement, GroupLoadsOf(loads));
   }
   if (plan.empty()) {
     co_return;

@@ -20,6 +20,7 @@
 #include "base/random.h"
 #include "base/time.h"
 #include "cluster/balancer.h"
+#include "model/balance.h"
 #include "model/catalog.h"
 #include "model/partition_host.h"
 #include "model/placement.h"
@@ -171,6 +172,7 @@ class Instance final : public model::CatalogListener {
   // care.cc
   runtime::Task<> Care(runtime::Gate::Pass pass);
   runtime::Task<> CareOnce();
+  model::GroupLoads GroupLoadsOf(const PartitionLoads& loads);
   runtime::Task<> CareAlone();
   void CheckOne();
   runtime::Task<> AskWhetherRemoved();
@@ -200,7 +202,8 @@ class Instance final : public model::CatalogListener {
   std::atomic<bool> stopping_ = false;
   std::atomic<uint32_t> next_try_ = 0;
   std::atomic<bool> told_removed_ = false;
-  std::map<GroupId, Instant> checked_;  // by Care
+  std::map<GroupId, Instant> checked_;    // by Care
+  std::map<PartitionId, double> smooth_;  // RU/s; by Care
 };
 
 }  // namespace orrery::cluster

@@ -1,6 +1,7 @@
 #include "model/balance.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "model/elastic.h"
@@ -12,37 +13,66 @@ namespace {
 constexpr GroupId kMetaGroup{0};
 constexpr size_t kFair = 1;            // a difference of counts that may stay
 constexpr double kWorthMoving = 64e6;  // bytes that a node must have more than another
+// Leading a set is work even if nobody uses it: as much as so many RU/s.
+constexpr double kLeadingUnits = 100;
+// How much closer to each other two nodes must come, of the mean of all: load is never even.
+constexpr double kWorthLeading = 0.2;
+constexpr double kWorthHeat = 0.4;  // for a replica that has to move
+constexpr int kTriesMax = 64;       // of moves for the sake of load, each time
 
 struct Node {
   NodeLoad load;
   size_t replicas = 0;
-  size_t first = 0;  // placements that name it first, and so want it to lead
+  double work = 0;  // of the sets that name it first, and so want it to lead; 1: one that is idle
   NodeFill fill;
 };
+
+// A copy of a placement with another node in the place of one.
+PlacementChange Moved(GroupId group, const Placement& placement, NodeId from, NodeId to) {
+  PlacementChange change{.group = group, .epoch = placement.epoch, .members = placement.members};
+  for (PlacedReplica& member : change.members) {
+    if (member.node == from) {
+      member = {.node = to, .voter = member.voter};
+    }
+  }
+  return change;
+}
 
 class BalancePlanner {
  public:
   BalancePlanner(const CatalogView& view, const ClusterHealth& health,
-                 const PlacementSettings& settings, const GroupBytes& bytes);
-  std::optional<PlacementChange> Run();
+                 const PlacementSettings& settings, const GroupLoads& loads);
+  std::vector<PlacementChange> Run();
 
  private:
-  using Nodes = std::vector<Node>;
+  using Changes = std::vector<PlacementChange>;
+  std::vector<const Node*> MostFirst(const std::function<double(const Node&)>& what) const;
+  std::optional<PlacementChange> EvenOut() const;
   std::optional<PlacementChange> MoveOne(const Node& from, const Node& to, bool by_fill) const;
   bool KeepsZones(const Placement& placement, NodeId from, NodeId to) const;
   std::optional<PlacementChange> LeadOne(const Node& from, const Node& to) const;
-  double BytesOf(GroupId group) const;
+  Changes CoolOne(const Node& from, const Node& to);
+  Changes WithReturn(PlacementChange change, const Node& from, const Node& to);
+  bool RestsAfter(const Changes& changes);
+  double Gain(const Node& from, const Node& to, GroupId group) const;
+  GroupLoad LoadOf(GroupId group) const;
+  double BytesOf(GroupId group) const { return LoadOf(group).bytes; }
+  double WorkOf(GroupId group) const { return 1 + LoadOf(group).units / kLeadingUnits; }
   double Mean() const;
   bool HasRoom(const Node& to, double bytes) const;
 
   const CatalogView& view_;
-  const GroupBytes& bytes_;
-  Nodes nodes_;
+  const ClusterHealth& health_;
+  const PlacementSettings& settings_;
+  const GroupLoads& loads_;
+  std::vector<Node> nodes_;
+  double busy_ = 0;  // work that is not idle, in the mean of all nodes
+  int tries_left_ = kTriesMax;
 };
 
 BalancePlanner::BalancePlanner(const CatalogView& view, const ClusterHealth& health,
-                               const PlacementSettings& settings, const GroupBytes& bytes)
-    : view_(view), bytes_(bytes) {
+                               const PlacementSettings& settings, const GroupLoads& loads)
+    : view_(view), health_(health), settings_(settings), loads_(loads) {
   for (NodeLoad& load : LoadsOf(view, health, settings)) {
     if (load.usable() && load.alive) {
       nodes_.push_back({.load = std::move(load)});
@@ -52,7 +82,10 @@ BalancePlanner::BalancePlanner(const CatalogView& view, const ClusterHealth& hea
     for (const auto& [group, placement] : view.placements) {
       if (group != kMetaGroup && placement->Find(node.load.id) != nullptr) {
         ++node.replicas;
-        node.first += placement->members.front().node == node.load.id ? 1 : 0;
+        if (placement->members.front().node == node.load.id) {
+          node.work += WorkOf(group);
+          busy_ += (WorkOf(group) - 1) / static_cast<double>(nodes_.size());
+        }
         node.fill.bytes += BytesOf(group);
       }
     }
@@ -60,9 +93,9 @@ BalancePlanner::BalancePlanner(const CatalogView& view, const ClusterHealth& hea
   }
 }
 
-double BalancePlanner::BytesOf(GroupId group) const {
-  auto found = bytes_.find(group);
-  return found == bytes_.end() ? 0 : found->second;
+GroupLoad BalancePlanner::LoadOf(GroupId group) const {
+  auto found = loads_.find(group);
+  return found == loads_.end() ? GroupLoad() : found->second;
 }
 
 double BalancePlanner::Mean() const {
@@ -112,13 +145,7 @@ std::optional<PlacementChange> BalancePlanner::MoveOne(const Node& from, const N
     if (best && leads) {
       continue;
     }
-    best = PlacementChange{.group = group, .epoch = placement->epoch};
-    for (PlacedReplica member : placement->members) {
-      if (member.node == from.load.id) {
-        member = {.node = to.load.id, .voter = member.voter};
-      }
-      best->members.push_back(member);
-    }
+    best = Moved(group, *placement, from.load.id, to.load.id);
     if (!leads) {
       break;
     }
@@ -126,43 +153,103 @@ std::optional<PlacementChange> BalancePlanner::MoveOne(const Node& from, const N
   return best;
 }
 
-// A set that the one node leads and the other could.
+// By how much less the busier of the two would have to do if the other led the group; below 0: it
+// would have more.
+double BalancePlanner::Gain(const Node& from, const Node& to, GroupId group) const {
+  return from.work - std::max(from.work - WorkOf(group), to.work + WorkOf(group));
+}
+
+// The set that the one node leads and the other could whose change brings them closest.
 std::optional<PlacementChange> BalancePlanner::LeadOne(const Node& from, const Node& to) const {
+  std::optional<PlacementChange> best;
+  double most = kWorthLeading * busy_;
   for (const auto& [group, placement] : view_.placements) {
     const PlacedReplica* other = placement->Find(to.load.id);
     if (group == kMetaGroup || placement->members.front().node != from.load.id ||
-        other == nullptr || !other->voter) {
+        other == nullptr || !other->voter || Gain(from, to, group) <= most) {
       continue;
     }
-    PlacementChange change{
-        .group = group, .epoch = placement->epoch, .members = placement->members};
-    auto at = std::ranges::find(change.members, to.load.id, &PlacedReplica::node);
-    std::rotate(change.members.begin(), at, at + 1);
-    return change;
+    most = Gain(from, to, group);
+    best = {.group = group, .epoch = placement->epoch, .members = placement->members};
+    auto at = std::ranges::find(best->members, to.load.id, &PlacedReplica::node);
+    std::rotate(best->members.begin(), at, at + 1);
   }
-  return std::nullopt;
+  return best;
 }
 
-std::optional<PlacementChange> BalancePlanner::Run() {
-  if (nodes_.size() < 2) {
-    return std::nullopt;
+// Whether disks and numbers of replicas would still need nothing: else this would be undone.
+bool BalancePlanner::RestsAfter(const Changes& changes) {
+  if (tries_left_-- <= 0) {
+    return false;
   }
-  auto by = [this](auto what) {
-    std::vector<const Node*> order;
-    for (const Node& node : nodes_) {
-      order.push_back(&node);
+  CatalogView view;
+  view.nodes = view_.nodes;
+  view.placements = view_.placements;
+  for (const PlacementChange& change : changes) {
+    Placement placement = *view.placements.at(change.group);
+    placement.members = change.members;
+    view.placements[change.group] = std::make_shared<const Placement>(std::move(placement));
+  }
+  BalancePlanner after(view, health_, settings_, loads_);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    after.nodes_[i].fill.capacity = nodes_[i].fill.capacity;  // what moves takes room with it
+  }
+  return !after.EvenOut();
+}
+
+// The change, and with it another replica that goes back, if need be. Nothing: it would not last.
+BalancePlanner::Changes BalancePlanner::WithReturn(PlacementChange change, const Node& from,
+                                                   const Node& to) {
+  if (Changes alone{change}; RestsAfter(alone)) {
+    return alone;
+  }
+  for (const auto& [group, placement] : view_.placements) {
+    if (group == kMetaGroup || placement->Find(to.load.id) == nullptr ||
+        placement->members.front().node == to.load.id || placement->Find(from.load.id) != nullptr ||
+        !KeepsZones(*placement, to.load.id, from.load.id)) {
+      continue;
     }
-    std::ranges::sort(order, std::greater(),
-                      [&](const Node* node) { return std::pair(what(*node), node->load.id); });
-    return order;
-  };
-  // Who has most gives to who has least; where that cannot be, the next ones are tried.
-  auto count = [](const Node& node) { return static_cast<double>(node.replicas); };
-  auto fill = [](const Node& node) {
+    Changes both{change, Moved(group, *placement, to.load.id, from.load.id)};
+    if (RestsAfter(both)) {
+      return both;
+    }
+  }
+  return {};
+}
+
+// A set that the one node leads moves to the other, which leads it then.
+BalancePlanner::Changes BalancePlanner::CoolOne(const Node& from, const Node& to) {
+  for (const auto& [group, placement] : view_.placements) {
+    if (group == kMetaGroup || placement->members.front().node != from.load.id ||
+        placement->Find(to.load.id) != nullptr ||
+        Gain(from, to, group) <= std::max(1.0, kWorthHeat * busy_) ||
+        !KeepsZones(*placement, from.load.id, to.load.id)) {
+      continue;
+    }
+    Changes found = WithReturn(Moved(group, *placement, from.load.id, to.load.id), from, to);
+    if (!found.empty()) {
+      return found;
+    }
+  }
+  return {};
+}
+
+// Who has most gives to who has least; where that cannot be, the next ones are tried.
+std::vector<const Node*> BalancePlanner::MostFirst(
+    const std::function<double(const Node&)>& what) const {
+  std::vector<const Node*> order;
+  for (const Node& node : nodes_) {
+    order.push_back(&node);
+  }
+  std::ranges::sort(order, std::greater(),
+                    [&](const Node* node) { return std::pair(what(*node), node->load.id); });
+  return order;
+}
+
+std::optional<PlacementChange> BalancePlanner::EvenOut() const {
+  std::vector<const Node*> order = MostFirst([](const Node& node) {
     return node.fill.capacity > 0 ? node.fill.bytes / node.fill.capacity : 0;
-  };
-  auto leads = [](const Node& node) { return static_cast<double>(node.first); };
-  std::vector<const Node*> order = by(fill);
+  });
   for (const Node* from : order) {
     for (auto to = order.rbegin(); to != order.rend() && *to != from; ++to) {
       if (from->fill.bytes - (*to)->fill.bytes > kWorthMoving) {
@@ -172,7 +259,7 @@ std::optional<PlacementChange> BalancePlanner::Run() {
       }
     }
   }
-  order = by(count);
+  order = MostFirst([](const Node& node) { return static_cast<double>(node.replicas); });
   for (const Node* from : order) {
     for (auto to = order.rbegin(); to != order.rend() && *to != from; ++to) {
       if (from->replicas > (*to)->replicas + kFair) {
@@ -182,31 +269,46 @@ std::optional<PlacementChange> BalancePlanner::Run() {
       }
     }
   }
-  order = by(leads);
+  return std::nullopt;
+}
+
+std::vector<PlacementChange> BalancePlanner::Run() {
+  if (nodes_.size() < 2) {
+    return {};
+  }
+  if (auto change = EvenOut()) {
+    return {*change};
+  }
+  std::vector<const Node*> order = MostFirst([](const Node& node) { return node.work; });
   for (const Node* from : order) {
     for (auto to = order.rbegin(); to != order.rend() && *to != from; ++to) {
-      if (from->first > (*to)->first + kFair) {
-        if (auto change = LeadOne(*from, **to)) {
-          return change;
-        }
+      if (auto change = LeadOne(*from, **to)) {
+        return {*change};
       }
     }
   }
-  return std::nullopt;
+  for (const Node* from : order) {
+    for (auto to = order.rbegin(); busy_ >= 1 && to != order.rend() && *to != from; ++to) {
+      if (Changes changes = CoolOne(*from, **to); !changes.empty()) {
+        return changes;
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace
 
-std::optional<PlacementChange> PlanBalance(const CatalogView& view, const ClusterHealth& health,
-                                           const PlacementSettings& settings,
-                                           const GroupBytes& bytes) {
+std::vector<PlacementChange> PlanBalance(const CatalogView& view, const ClusterHealth& health,
+                                         const PlacementSettings& settings,
+                                         const GroupLoads& loads) {
   bool reshaping = std::ranges::any_of(view.containers_by_id, [](const auto& container) {
     return !container.second->reshapes.empty();
   });
   if (view.balancer_paused || reshaping || !health.moving.empty()) {
-    return std::nullopt;
+    return {};
   }
-  return BalancePlanner(view, health, settings, bytes).Run();
+  return BalancePlanner(view, health, settings, loads).Run();
 }
 
 }  // namespace orrery::model

@@ -182,9 +182,23 @@ TEST_F(RouterTest, AContainerThatIsGoneHasNoOwner) {
 TEST_F(RouterTest, APartitionThatNobodyHasIsLookedForABoundedNumberOfTimes) {
   newest = RingOf(old_range, 1);
   Ping ping;
-  EXPECT_EQ(Execute(newest, ping).status.code(), Code::kUnavailable);
+  // Ten seconds, of another time.
+  runtime::ManualTime time(clock);
+  runtime::WorkerPool slow(1, 0, &time);
+  std::optional<Reply> reply;
+  auto run = [&]() -> Task<> { reply = co_await router.Execute(newest, "", ping); };
+  slow.at(0).Spawn(run());
+  Instant began = clock.Now();
+  for (slow.RunReady(); !reply; slow.RunReady()) {
+    ASSERT_TRUE(time.next());
+    clock.Advance(std::chrono::duration_cast<Duration>(*time.next() - clock.Now()));
+    time.WakeOne();
+  }
+  EXPECT_EQ(reply->status.code(), Code::kUnavailable);
   EXPECT_GT(looked, 1);
   EXPECT_LE(looked, 320);
+  EXPECT_GT(clock.Now() - began, std::chrono::seconds(9));
+  EXPECT_LT(clock.Now() - began, std::chrono::seconds(11));
   EXPECT_EQ(Run(router.ExecuteAt(newest, old_range, ping)).status.code(), Code::kMoved);
 }
 

@@ -33,6 +33,11 @@ RaftHost::RaftHost(NodeId self, storage::Store& store, runtime::WorkerPool& work
     auto whole = [set]() -> runtime::Task<bool> { co_return set->whole(); };
     co_return co_await runtime::OnWorker(set->worker(), whole);
   });
+  snapshots_.SetInUse([this](GroupId group) {
+    if (auto set = Find(group)) {
+      set->worker().Post([set] { set->HoldLog(kSnapshotHold); });
+    }
+  });
 }
 
 RaftHost::~RaftHost() = default;

@@ -81,6 +81,9 @@ struct RaftView {
   Lsn applied;
 };
 
+// How long a log is kept for a follower that fetches a snapshot, after each sign of it.
+inline constexpr Duration kSnapshotHold = std::chrono::seconds(30);
+
 class RaftReplicaSet final : public ReplicaSet,
                              public std::enable_shared_from_this<RaftReplicaSet> {
  public:

@@ -196,11 +196,14 @@ TEST_F(RaftReplicaSetTest, ASnapshotIsWrittenFileByFile) {
   std::string opening = ask(1, kTestGroup.value(), uint64_t{1});
   Decoder decoder(opening);
   ASSERT_EQ(decoder.U8(), 0) << opening;
+  auto base = [&]() -> runtime::Task<Lsn> { co_return node->set->SnapshotMetaNow().index; };
+  Lsn before = node->Run(base());
   uint64_t id = decoder.U64();
   uint32_t files = 0;
   for (std::string file; (file = ask(4, id, files)).size() > 1; ++files) {
     ASSERT_EQ(file[0], 0) << file;
     EXPECT_EQ(ask(4, id, files), file) << "an answer may be lost";
+    EXPECT_TRUE(node->Write("more" + std::to_string(files), std::string(9000, 'x')));
     auto folder =
         std::filesystem::recursive_directory_iterator(node->host->options().snapshot_folder);
     EXPECT_LE(
@@ -211,6 +214,8 @@ TEST_F(RaftReplicaSetTest, ASnapshotIsWrittenFileByFile) {
   EXPECT_EQ(ask(2, id, uint32_t{0}, uint64_t{0}, uint32_t{10})[0],
             static_cast<char>(Code::kNotFound));
   EXPECT_GT(ask(2, id, files - 1, uint64_t{0}, uint32_t{10}).size(), 10u);
+  EXPECT_TRUE(node->store.CutLog().ok());
+  EXPECT_EQ(node->Run(base()), before) << "who fetches it needs the log after it";
   ask(3, id);
   EXPECT_EQ(ask(4, id, files)[0], static_cast<char>(Code::kNotFound));
 }

@@ -8,7 +8,6 @@ namespace orrery::replication {
 namespace {
 
 constexpr size_t kReadingMax = 32;
-constexpr Duration kInstallHold = std::chrono::seconds(15);
 
 }  // namespace
 
@@ -115,7 +114,7 @@ void RaftReplicaSet::SendNow(Message message) {
     }
     message.configuration = base_.configuration;
     message.configuration_index = base_.configuration_index;
-    HoldLog(kInstallHold);
+    HoldLog(kSnapshotHold);
   }
   SendMessage(message);
 }

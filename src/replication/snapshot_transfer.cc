@@ -352,7 +352,7 @@ Task<Result<std::string>> SnapshotTransfer::Begin(GroupId group, Lsn index) {
     if (outgoing_.size() >= limits_.outgoing_max) {
       co_return Error(Code::kUnavailable, "too many snapshots are on their way");
     }
-    outgoing_[id] = {.folder = folder, .used = clock_.Now()};
+    outgoing_[id] = {.group = group, .folder = folder, .used = clock_.Now()};
   }
   // The extra comes after the view of the state: it may know more, never less.
   std::shared_ptr<storage::Snapshot> at = store_.state().NewSnapshot();
@@ -396,7 +396,7 @@ Task<Result<std::string>> SnapshotTransfer::WriteNext(uint64_t id, uint32_t numb
         co_return Error(Code::kNotFound, "there is no such snapshot any more");
       }
       Outgoing& outgoing = found->second;
-      outgoing.used = clock_.Now();
+      Use(outgoing);
       if (number < outgoing.files.size()) {
         co_return EncodeFile(outgoing.files[number]);
       }
@@ -456,12 +456,20 @@ Task<Result<std::string>> SnapshotTransfer::Read(uint64_t id, uint32_t file, uin
     if (found == outgoing_.end() || file >= found->second.files.size()) {
       co_return Error(Code::kNotFound, "there is no such snapshot any more");
     }
-    found->second.used = clock_.Now();
+    Use(found->second);
     path = found->second.files[file].path;
   }
   size_t bytes = std::min<size_t>(size, limits_.chunk_bytes);
   auto read = [&] { return ReadPart(path, offset, bytes); };
   co_return co_await runtime::OnBlocking(workers_, read);
+}
+
+// REQUIRES: mutex_.
+void SnapshotTransfer::Use(Outgoing& outgoing) {
+  outgoing.used = clock_.Now();
+  if (in_use_) {
+    in_use_(outgoing.group);
+  }
 }
 
 void SnapshotTransfer::Forget(uint64_t id) {

@@ -68,10 +68,14 @@ class SnapshotTransfer {
   // Whether the group has all replicas that it should have.
   using Whole = std::function<runtime::Task<bool>(GroupId)>;
   void SetWhole(Whole whole) { whole_ = std::move(whole); }
+  // Called while a snapshot of the group is being fetched: who has it will need the log after it.
+  using InUse = std::function<void(GroupId)>;
+  void SetInUse(InUse in_use) { in_use_ = std::move(in_use); }
   runtime::Task<std::string> Handle(std::string request);
 
  private:
   struct Outgoing {
+    GroupId group;
     std::string folder;
     std::shared_ptr<storage::SnapshotWriter> writer;  // null: not yet, or it has written all
     std::vector<storage::SnapshotFile> files;
@@ -84,6 +88,7 @@ class SnapshotTransfer {
   runtime::Task<Result<std::string>> WriteNext(uint64_t id, uint32_t number);
   runtime::Task<Result<std::string>> Read(uint64_t id, uint32_t file, uint64_t offset, uint32_t n);
   Duration Breath(Duration took) const;
+  void Use(Outgoing& outgoing);
   void Forget(uint64_t id);
   void Expire();
   runtime::Task<Result<std::string>> Call(NodeId to, std::string request);
@@ -102,6 +107,7 @@ class SnapshotTransfer {
   const SnapshotLimits limits_;
   Extra extra_;
   Whole whole_;
+  InUse in_use_;
 
   std::mutex mutex_;
   std::map<uint64_t, Outgoing> outgoing_;
