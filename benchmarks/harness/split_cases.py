@@ -11,6 +11,7 @@ CONNECTIONS = 32
 ITEMS = 200_000  # of 1 KB
 SETTLE_SECONDS = 5  # after a change, in which a dip still counts as its own
 LOW_SHARE = 0.7
+LONG_SECONDS = 10  # a change that takes longer is compared with as much time without one
 LONE = f"""[storage]
 durability = "sync"
 [limits]
@@ -82,9 +83,14 @@ class Story:
         began = time.monotonic()
         act()
         ended = time.monotonic()
-        time.sleep(max(self.seconds, SETTLE_SECONDS))
-        self.changes.append({"name": name, "began": began, "ended": ended,
-                             "others": round(watch.cores_of_others(), 2)})
+        time.sleep(SETTLE_SECONDS + self.seconds)
+        change = {"name": name, "began": began, "ended": ended}
+        if ended - began > LONG_SECONDS:
+            # In so long a time the servers compact what was written, whether something changes or not.
+            change["calm"] = time.monotonic()
+            time.sleep(ended - began + SETTLE_SECONDS)
+        change["others"] = round(watch.cores_of_others(), 2)
+        self.changes.append(change)
 
     def rounds(self, count):
         """Yields until so many rounds were quiet, at most twice as many times."""
@@ -104,20 +110,28 @@ class Story:
 def describe(steady, change, seconds):
     began, ended = change["began"], change["ended"]
     before = steady.stretch(began - seconds, began)
-    rate = before["ops_per_second"]
-    affected = steady.slices(began, ended + SETTLE_SECONDS)
+    settled = ended + SETTLE_SECONDS
+    after = steady.stretch(settled, settled + seconds)
+    # One partition does less than two, for good: that is no dip of a merge.
+    rate = min(before["ops_per_second"], after["ops_per_second"])
+    affected = steady.slices(began, settled)
     calm = steady.slices(began - seconds, began)
+    long = "calm" in change
+    if long:
+        calm = steady.slices(change["calm"], change["calm"] + ended - began + SETTLE_SECONDS)
+        rate = statistics.mean(calm)
     return {
+        "compared_with_as_long": long, "share_percent": statistics.mean(affected) / rate * 100,
         "name": change["name"], "others": change["others"], "disturbed": change["others"] > OTHERS_MAX,
         "took_ms": (ended - began) * 1000, "before": before, "during": steady.stretch(began, ended),
-        "after": steady.stretch(ended, ended + seconds),
+        "after": after,
         # The same figures of the time before say how much of them is noise.
         "dip_percent": dip_percent(affected, rate), "noise_dip_percent": dip_percent(calm, rate),
         "low_seconds": low_seconds(affected, rate), "noise_low_seconds": low_seconds(calm, rate),
-        "silence_ms": steady.stretch(began, ended + SETTLE_SECONDS)["silence_ms"],
-        "silence_writes_ms": steady.stretch(began, ended + SETTLE_SECONDS)["silence_writes_ms"],
-        "silence_reads_ms": steady.stretch(began, ended + SETTLE_SECONDS)["silence_reads_ms"],
-        "slices": [round(value) for value in steady.slices(began - 2, ended + SETTLE_SECONDS)]}
+        "silence_ms": steady.stretch(began, settled)["silence_ms"],
+        "silence_writes_ms": steady.stretch(began, settled)["silence_writes_ms"],
+        "silence_reads_ms": steady.stretch(began, settled)["silence_reads_ms"],
+        "slices": [round(value) for value in steady.slices(began - 2, settled)]}
 
 
 def dip_percent(slices, rate):
@@ -135,7 +149,7 @@ def show(title, changes):
     print(f"\n{title}")
     print(f"  {'':<18}{'took ms':>9}{'before/s':>10}{'during/s':>10}{'after/s':>10}{'dip %':>7}{'(noise)':>8}{'low s':>7}"
           f"{'(noise)':>8}{'silent ms':>10}{'reads':>7}{'writes':>7}   p99 ms {'before':>7}{'during':>8}{'after':>8}"
-          f"{'others':>8}")
+          f"{'others':>8}{'share %':>9}")
     for change in changes:
         p99 = [change[phase]["p99_ms"] or 0 for phase in ("before", "during", "after")]
         print(f"  {change['name'] + (' !' if change['disturbed'] else ''):<18}{change['took_ms']:>9.0f}"
@@ -143,7 +157,8 @@ def show(title, changes):
               f"{change['after']['ops_per_second']:>10.0f}{change['dip_percent']:>7.0f}"
               f"{change['noise_dip_percent']:>8.0f}{change['low_seconds']:>7.1f}{change['noise_low_seconds']:>8.1f}"
               f"{change['silence_ms']:>10.0f}{change['silence_reads_ms']:>7.0f}{change['silence_writes_ms']:>7.0f}"
-              f"          {p99[0]:>7.1f}{p99[1]:>8.1f}{p99[2]:>8.1f}{change['others']:>8.2f}")
+              f"          {p99[0]:>7.1f}{p99[1]:>8.1f}{p99[2]:>8.1f}{change['others']:>8.2f}"
+              f"{change['share_percent']:>9.0f}")
         for phase in ("before", "during", "after"):
             if change[phase]["failed_statuses"]:
                 print(f"    errors {phase}: {change[phase]['failed_statuses']}")
@@ -159,6 +174,17 @@ def judge(where, changes):
         used = quiet or ones
         if not quiet:
             print(f"  DISTURBED: others used more than {OTHERS_MAX} cores in every {name}, {where}")
+        if all(change["compared_with_as_long"] for change in used):
+            goals += check_goals([
+                (f"throughput of a {name}, {where}, in % of as long without one, median of {len(used)}",
+                 statistics.median(change["share_percent"] for change in used), "at least", 70),
+                (f"deepest dip of 1 s at a {name}, {where}, in %, beyond that without one, median of {len(used)}",
+                 statistics.median(change["dip_percent"] - change["noise_dip_percent"] for change in used),
+                 "at most", 30),
+                (f"seconds below {LOW_SHARE:.0%} at a {name}, {where}, more than without one, the worst",
+                 max(change["low_seconds"] - change["noise_low_seconds"] for change in used), "at most", 5)],
+                bool(quiet))
+            continue
         goals += check_goals([
             (f"deepest dip of 1 s at a {name}, {where}, in %, median of {len(used)}",
              statistics.median(change["dip_percent"] for change in used), "at most", 30),

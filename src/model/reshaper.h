@@ -34,8 +34,8 @@ struct ReshaperOptions {
   Duration look_interval = std::chrono::milliseconds(20);
   Duration holders_wait = std::chrono::milliseconds(500);  // for replicas that are behind
   Duration freeze_max = std::chrono::seconds(3);           // of a merge, then it is called off
-  Duration gather_max =
-      std::chrono::seconds(60);  // of a merge, for replicas to move, and more by size
+  // Of a merge, for replicas to move; a second more for each megabyte.
+  Duration gather_max = std::chrono::seconds(60);
   double partition_bytes = 30e9;
 };
 

@@ -180,7 +180,7 @@ runtime::Task<Reply> Router::FollowLeader(Operation& operation, bool unknown) {
                             : Status(Code::kUnavailable, "no replica of the partition leads now")};
     }
     if (hint == NodeId()) {
-      // 1 ms, 2 ms ... 32 ms.
+      // 1 ms, 2 ms ... 64 ms.
       co_await runtime::Sleep(std::chrono::milliseconds(1 << std::min(tries, 6)));
     } else if (tries > 2) {
       co_await runtime::Sleep(std::chrono::milliseconds(2));

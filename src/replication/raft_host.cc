@@ -242,6 +242,7 @@ runtime::Task<> RaftHost::HeartbeatLoop(runtime::Gate::Pass pass) {
   encoder.U8(0);
   encoder.Bytes("");
   while (!stopping_) {
+    snapshots_.Expire();
     std::vector<NodeId> peers;
     std::vector<NodeId> silent;
     {

@@ -178,6 +178,17 @@ TEST_F(RaftReplicaSetTest, AReplicaThatWasRemovedWhileItWasAwayHearsOfIt) {
   }
 }
 
+// A request as SnapshotTransfer sends it; the answer is a code and what it says.
+template <typename... More>
+std::string AskForSnapshot(TestNode& node, uint8_t kind, uint64_t first, More... more) {
+  std::string request;
+  Encoder encoder(request);
+  encoder.U8(kind);
+  encoder.U64(first);
+  ((sizeof(more) == 4 ? encoder.U32(static_cast<uint32_t>(more)) : encoder.U64(more)), ...);
+  return node.Run(node.host->snapshots().Handle(request));
+}
+
 // However large it is, each request is short and the sender keeps few files.
 TEST_F(RaftReplicaSetTest, ASnapshotIsWrittenFileByFile) {
   Found({1});
@@ -185,13 +196,8 @@ TEST_F(RaftReplicaSetTest, ASnapshotIsWrittenFileByFile) {
     WriteSomewhere("key" + std::to_string(i), std::string(1000, 'x'));
   }
   TestNode* node = Leader();
-  auto ask = [&](uint8_t kind, uint64_t first, auto... more) {
-    std::string request;
-    Encoder encoder(request);
-    encoder.U8(kind);
-    encoder.U64(first);
-    ((sizeof(more) == 4 ? encoder.U32(static_cast<uint32_t>(more)) : encoder.U64(more)), ...);
-    return node->Run(node->host->snapshots().Handle(request));
+  auto ask = [node](uint8_t kind, uint64_t first, auto... more) {
+    return AskForSnapshot(*node, kind, first, more...);
   };
   std::string opening = ask(1, kTestGroup.value(), uint64_t{1});
   Decoder decoder(opening);
@@ -218,6 +224,17 @@ TEST_F(RaftReplicaSetTest, ASnapshotIsWrittenFileByFile) {
   EXPECT_EQ(node->Run(base()), before) << "who fetches it needs the log after it";
   ask(3, id);
   EXPECT_EQ(ask(4, id, files)[0], static_cast<char>(Code::kNotFound));
+}
+
+TEST_F(RaftReplicaSetTest, ASnapshotThatNobodyFetchesIsForgotten) {
+  options_.snapshots.keep = std::chrono::milliseconds(50);
+  Found({1});
+  WriteSomewhere("a", "1");
+  std::string opening = AskForSnapshot(*Leader(), 1, kTestGroup.value(), uint64_t{1});
+  ASSERT_EQ(opening[0], 0);
+  std::filesystem::path folder = Leader()->host->options().snapshot_folder;
+  EXPECT_FALSE(std::filesystem::is_empty(folder));
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::is_empty(folder); }));
 }
 
 // Guard M2.

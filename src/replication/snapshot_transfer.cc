@@ -377,8 +377,14 @@ Task<Result<std::string>> SnapshotTransfer::Begin(GroupId group, Lsn index) {
     co_return Error(writer.error());
   }
   std::lock_guard lock(mutex_);
-  outgoing_[id].writer = *writer;
-  outgoing_[id].calm = calm;
+  auto found = outgoing_.find(id);
+  if (found == outgoing_.end()) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+    co_return Error(Code::kUnavailable, "it took too long to begin");
+  }
+  found->second.writer = *writer;
+  found->second.calm = calm;
   co_return Opening{id, (*writer)->record().applied, calm}.Encode();
 }
 

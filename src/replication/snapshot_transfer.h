@@ -72,6 +72,8 @@ class SnapshotTransfer {
   using InUse = std::function<void(GroupId)>;
   void SetInUse(InUse in_use) { in_use_ = std::move(in_use); }
   runtime::Task<std::string> Handle(std::string request);
+  // Forgets snapshots that nobody asks for any more: each keeps a view of the state alive.
+  void Expire();
 
  private:
   struct Outgoing {
@@ -90,7 +92,6 @@ class SnapshotTransfer {
   Duration Breath(Duration took) const;
   void Use(Outgoing& outgoing);
   void Forget(uint64_t id);
-  void Expire();
   runtime::Task<Result<std::string>> Call(NodeId to, std::string request);
   runtime::Task<Status> FetchFiles(NodeId from, bool calm, const GivenUp& given_up,
                                    ReceivedSnapshot& received);

@@ -93,9 +93,9 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
       std::chrono::milliseconds(settings_.cluster_election_timeout_ms);
   options.raft.set.heartbeat = std::chrono::milliseconds(settings_.cluster_heartbeat_ms);
   options.raft.set.lease_reads = settings_.cluster_lease_reads;
-  // Absolute: the store writes it down for the next start.
   options.raft.snapshots.calm_share =
       std::min(1.0, kCalmShare * std::max(1u, std::thread::hardware_concurrency()));
+  // Absolute: the store writes it down for the next start.
   options.raft.snapshot_folder = std::filesystem::absolute(settings_.data) / "snapshots";
   options.placement.factor = settings_.cluster_replicas;
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);

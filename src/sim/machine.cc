@@ -62,9 +62,16 @@ void Machine::Start() {
 void Machine::Die(Death death) {
   ORRERY_CHECK(up());
   world_.Note(death == Death::kKill ? "kill" : "power cut", {id_.value()});
-  Disk left = left_ ? std::move(*left_) : disk_.Copy();
+  bool planned = left_.has_value();
+  Disk left = planned ? std::move(*left_) : disk_.Copy();
   TearDown();
   disk_ = std::move(left);
+  if (planned) {
+    std::filesystem::remove_all(FilesFolder());
+    if (std::filesystem::exists(LeftFolder())) {
+      std::filesystem::rename(LeftFolder(), FilesFolder());
+    }
+  }
   if (death == Death::kPowerCut) {
     storage::CrashMemoryDisk(*disk_.log);
     storage::CrashMemoryDisk(*disk_.state);
@@ -191,9 +198,24 @@ std::unique_ptr<storage::Engine> Machine::Open(bool log, storage::EngineOptions 
   return std::make_unique<storage::WatchedEngine>(std::move(engine), before);
 }
 
+std::string Machine::FilesFolder() const { return options_.folder + "/snapshots"; }
+std::string Machine::LeftFolder() const { return options_.folder + "/left"; }
+
+// Files that are not on the disks above: the process goes on for a moment after it should have
+// died, and may delete them.
+void Machine::KeepFiles() {
+  std::filesystem::remove_all(LeftFolder());
+  if (std::filesystem::exists(FilesFolder())) {
+    std::filesystem::copy(FilesFolder(), LeftFolder(),
+                          std::filesystem::copy_options::recursive |
+                              std::filesystem::copy_options::create_hard_links);
+  }
+}
+
 Status Machine::BeforeWrite(bool log) {
   if (die_at_write_ > 0 && --die_at_write_ == 0) {
     left_ = disk_.Copy();
+    KeepFiles();
     dying_ = true;
   }
   if (!log || !log_broken_) {

@@ -80,6 +80,9 @@ class Machine final : public Station {
   enum Step : uint8_t { kCommit, kApply, kBlocking, kSteps };
 
   std::unique_ptr<storage::Engine> Open(bool log, storage::EngineOptions options);
+  std::string FilesFolder() const;
+  std::string LeftFolder() const;
+  void KeepFiles();
   Status BeforeWrite(bool log);
   void PlanSteps();
   void PlanStep(Step step);

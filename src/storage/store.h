@@ -246,8 +246,7 @@ class Store {
   // 2. Deletes its keys and its record.
   Status ClearSpans(GroupId group, ReplicaId replica);
   // 3. Takes the files in, at one point. They were made by a SnapshotWriter; kCorruption if they
-  // are
-  //    not of this group or have no record.
+  //    are not of this group or have no record.
   Status IngestSnapshot(GroupId group, ReplicaId replica,
                         const std::vector<Engine::IngestFile>& files);
   // 4. The log begins at `base`, and the mark goes. `hard` counts only if it is newer than what is
