@@ -66,11 +66,9 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
       .always_synced = settings_.durability == storage::Durability::kSync,
       .cache_bytes = 8 << 20,
       .write_buffer_bytes = settings_.write_buffer_mb << 20};
-  storage::EngineOptions state_options{.spaces = storage::StateSpaces(),
-                                       .atomic_flush = true,
-                                       .log_files = false,
-                                       .cache_bytes = settings_.cache_mb << 20,
-                                       .write_buffer_bytes = settings_.write_buffer_mb << 20};
+  storage::EngineOptions state_options = storage::StateEngineOptions();
+  state_options.cache_bytes = settings_.cache_mb << 20;
+  state_options.write_buffer_bytes = settings_.write_buffer_mb << 20;
   ORRERY_TRY(auto log, storage::OpenRocksEngine(settings_.data + "/log", log_options));
   ORRERY_TRY(auto state, storage::OpenRocksEngine(settings_.data + "/state", state_options));
   storage::StoreOptions store_options;
