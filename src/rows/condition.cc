@@ -11,14 +11,12 @@ using cql::TypeId;
 
 namespace {
 
-using Value = std::optional<std::string_view>;
-
-bool Equal(const DataType& type, Value a, Value b) {
+bool Equal(const DataType& type, MaybeView a, MaybeView b) {
   return a.has_value() == b.has_value() && (!a || cql::CompareValues(type, *a, *b) == 0);
 }
 
 // Of a collection: whether one of its elements, keys or values is this one.
-bool Contains(const DataType& type, Value collection, Value wanted, bool keys) {
+bool Contains(const DataType& type, MaybeView collection, MaybeView wanted, bool keys) {
   if (!collection || !wanted) {
     return false;
   }
@@ -32,7 +30,9 @@ bool Contains(const DataType& type, Value collection, Value wanted, bool keys) {
   return false;
 }
 
-bool Compare(Comparison comparison, const DataType& type, Value value,
+}  // namespace
+
+bool Compare(Comparison comparison, const DataType& type, MaybeView value,
              const std::vector<std::optional<std::string>>& operands) {
   if (comparison == Comparison::kIn) {
     for (const auto& operand : operands) {
@@ -42,7 +42,7 @@ bool Compare(Comparison comparison, const DataType& type, Value value,
     }
     return false;
   }
-  const Value operand = operands.empty() ? std::nullopt : Value(operands.front());
+  const MaybeView operand = operands.empty() ? std::nullopt : MaybeView(operands.front());
   switch (comparison) {
     case Comparison::kEqual: return Equal(type, value, operand);
     case Comparison::kNotEqual: return !Equal(type, value, operand);
@@ -59,19 +59,16 @@ bool Compare(Comparison comparison, const DataType& type, Value value,
     case Comparison::kLessEqual: return order <= 0;
     case Comparison::kGreater: return order > 0;
     case Comparison::kGreaterEqual: return order >= 0;
+    case Comparison::kBetween:
+      return order >= 0 && operands.size() == 2 && operands[1] &&
+             cql::CompareValues(type, *value, *operands[1]) <= 0;
     default: return false;
   }
 }
 
-// A part of a value and its type.
-struct Part {
-  DataType type;
-  std::optional<std::string> value;
-};
-
-Part ElementOf(const DataType& type, Value collection, std::string_view element) {
+ValuePart ElementOf(const DataType& type, MaybeView collection, std::string_view element) {
   const bool map = type.id() == TypeId::kMap;
-  Part found{.type = map ? type.mapped() : type.element()};
+  ValuePart found{.type = map ? type.mapped() : type.element()};
   if (!collection) {
     return found;
   }
@@ -88,8 +85,10 @@ Part ElementOf(const DataType& type, Value collection, std::string_view element)
   return found;
 }
 
-Part FieldOf(const DataType& type, Value value, size_t field) {
-  Part found{.type = type.parameters()[field]};
+namespace {
+
+ValuePart FieldOf(const DataType& type, MaybeView value, size_t field) {
+  ValuePart found{.type = type.parameters()[field]};
   if (!value) {
     return found;
   }
@@ -110,11 +109,11 @@ bool Holds(const CellCondition& condition, const cql::LiveRow& row) {
     case CellCondition::Part::kAll:
       return Compare(condition.comparison, condition.type, value, condition.values);
     case CellCondition::Part::kElement: {
-      Part part = ElementOf(condition.type, value, condition.element);
+      ValuePart part = ElementOf(condition.type, value, condition.element);
       return Compare(condition.comparison, part.type, part.value, condition.values);
     }
     case CellCondition::Part::kField: {
-      Part part = FieldOf(condition.type, value, condition.field);
+      ValuePart part = FieldOf(condition.type, value, condition.field);
       return Compare(condition.comparison, part.type, part.value, condition.values);
     }
   }

@@ -169,7 +169,9 @@ Result<bool> Evaluation::Check(WriteAnswer& answer) {
         cql::LiveRow both = std::move(with_static);
         both.cells.insert(both.cells.end(), row.cells.begin(), row.cells.end());
         if (!condition.is_static) {
-          std::ranges::stable_sort(both.cells, {}, &cql::CellView::column);
+          std::ranges::sort(both.cells, {}, [](const cql::CellView& cell) {
+            return std::pair(cell.column, cell.path);
+          });
         } else {
           both = std::move(row);
         }

@@ -470,6 +470,12 @@ Result<Restrictions> Restrictions::Compile(const cql::Where& where, const Prepar
   for (const Relation& relation : where.relations) {
     ORRERY_TRY_STATUS(made.Add(relation, in));
   }
+  if (use == Use::kFilter) {
+    for (auto& filters : made.as_filters_) {
+      made.filters_.insert(made.filters_.end(), filters.begin(), filters.end());
+    }
+    return made;
+  }
   ORRERY_TRY_STATUS(made.Finish(use));
   return made;
 }

@@ -65,7 +65,8 @@ struct RowFilter {
 
 class Restrictions {
  public:
-  enum class Use : uint8_t { kSelect, kUpdate, kDelete };
+  // kFilter: everything is filtered.
+  enum class Use : uint8_t { kSelect, kUpdate, kDelete, kFilter };
   static Result<Restrictions> Compile(const cql::Where& where, const Preparation& in, Use use);
 
   // Whether it names partitions; else a part of the ring.
