@@ -1,12 +1,12 @@
 #include "cql/system_tables.h"
 
-#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/bytes.h"
 #include "base/check.h"
+#include "cql/define.h"
 #include "cql/parse.h"
-#include "cql/resolve_type.h"
 #include "types/murmur3.h"
 
 namespace orrery::cql {
@@ -191,34 +191,13 @@ Table MakeTable(const SystemKeyspace& keyspace, const Definition& definition) {
                      std::string(definition.columns) + ")";
   auto parsed = Parse(text);
   ORRERY_CHECK(parsed.has_value());
-  auto& create = std::get<CreateTable>(parsed->statement);
-  Table table{.keyspace = std::string(keyspace.name),
-              .name = std::string(definition.name),
-              .id = NameUuid(keyspace.name, definition.name)};
-  const PrimaryKey& key = create.primary_keys.at(0);
-  auto add = [&](const std::string& name, ColumnKind kind) {
-    auto found = std::ranges::find(create.columns, name, &ColumnDefinition::name);
-    ORRERY_CHECK(found != create.columns.end());
-    auto type = ResolveType(found->type, {.keyspace = keyspace.name, .find = {}});
-    ORRERY_CHECK(type.has_value());
-    table.columns.push_back({table.next_column++, name, *type, kind});
-    create.columns.erase(found);
-  };
-  table.partition_columns = key.partition.size();
-  table.clustering_columns = key.clustering.size();
-  for (const std::string& name : key.partition) {
-    add(name, ColumnKind::kPartitionKey);
-  }
-  for (const std::string& name : key.clustering) {
-    add(name, ColumnKind::kClustering);
-  }
-  std::ranges::sort(create.columns, {}, &ColumnDefinition::name);
-  while (!create.columns.empty()) {
-    add(std::string(create.columns.front().name), ColumnKind::kRegular);
-  }
-  table.options = keyspace.options;
-  table.options.push_back({"comment", std::string(definition.comment)});
-  return table;
+  auto table = DefineTable(std::get<CreateTable>(parsed->statement),
+                           Keyspace{.name = std::string(keyspace.name)},
+                           NameUuid(keyspace.name, definition.name));
+  ORRERY_CHECK(table.has_value());
+  table->options = keyspace.options;
+  table->options.push_back({"comment", std::string(definition.comment)});
+  return *table;
 }
 
 Keyspace MakeKeyspace(const SystemKeyspace& system) {
