@@ -223,6 +223,9 @@ Result<NodePtr> Compiler::CompileTuple(const Expression& tuple, const Receiver& 
 }
 
 Result<NodePtr> Compiler::CompileUser(const Expression& user, const Receiver& receiver) {
+  if (receiver.type.id() == TypeId::kMap && selection_ != nullptr) {
+    return CompileMap(user, receiver);  // {a: b} of columns
+  }
   if (receiver.type.id() != TypeId::kUdt) {
     return WrongLiteral("user type", receiver);
   }

@@ -49,6 +49,8 @@ class Compiler {
   std::optional<DataType> GuessOf(const Expression& expression);
   // Whether it would do where the type is wanted. Where that is not easily told it would.
   Fit Test(const Expression& expression, const DataType& type);
+  // What a call may know of it. REQUIRES: the expression and the compiler outlive it.
+  Argument ArgumentOf(const Expression& expression);
 
  private:
   using Types = std::unordered_map<const Expression*, std::optional<DataType>>;
@@ -59,7 +61,7 @@ class Compiler {
   Fit TestParts(const Expression& expression, const DataType& type);
   Fit TestFields(const Expression& expression, const DataType& type);
   Result<FunctionPtr> FindCall(const Expression& call, std::optional<DataType> wanted);
-  Argument ArgumentOf(const Expression& expression);
+
   // Of operators. `leaf` is the type of constants, if they can be of it.
   std::optional<DataType> OperandType(const Expression& expression,
                                       const std::optional<DataType>& leaf);

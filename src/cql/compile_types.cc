@@ -186,7 +186,9 @@ Fit Compiler::Test(const Expression& expression, const DataType& type) {
         return Test(expression.children.front(), type);
       }
       return TestFields(expression, type);
-    case ExpressionKind::kUser: return TestFields(expression, type);
+    case ExpressionKind::kUser:
+      return type.id() == TypeId::kMap && selection_ != nullptr ? TestParts(expression, type)
+                                                                : TestFields(expression, type);
     case ExpressionKind::kList:
     case ExpressionKind::kSet:
     case ExpressionKind::kMap: return TestParts(expression, type);
@@ -214,12 +216,14 @@ Fit Compiler::Test(const Expression& expression, const DataType& type) {
 Fit Compiler::TestParts(const Expression& expression, const DataType& type) {
   bool empty_map = expression.kind == ExpressionKind::kSet && expression.children.empty() &&
                    type.id() == TypeId::kMap;
-  bool right = empty_map ||
-               (expression.kind == ExpressionKind::kList &&
-                (type.id() == TypeId::kList || (type.id() == TypeId::kVector &&
-                                                expression.children.size() == type.dimension()))) ||
-               (expression.kind == ExpressionKind::kSet && type.id() == TypeId::kSet) ||
-               (expression.kind == ExpressionKind::kMap && type.id() == TypeId::kMap);
+  bool right =
+      empty_map ||
+      (expression.kind == ExpressionKind::kList &&
+       (type.id() == TypeId::kList ||
+        (type.id() == TypeId::kVector && expression.children.size() == type.dimension()))) ||
+      (expression.kind == ExpressionKind::kSet && type.id() == TypeId::kSet) ||
+      ((expression.kind == ExpressionKind::kMap || expression.kind == ExpressionKind::kUser) &&
+       type.id() == TypeId::kMap);
   if (!right) {
     return Fit::kNo;
   }

@@ -97,13 +97,12 @@ Result<FunctionPtr> PickBest(const CallSite& site, std::span<const FunctionPtr> 
 }  // namespace
 
 void FunctionTable::Add(Function function) {
-  auto shared = std::make_shared<const Function>(std::move(function));
-  functions[shared->name].push_back(shared);
-  std::string plain = shared->name;
-  std::erase(plain, '_');
-  if (plain != shared->name) {
-    functions[plain].push_back(std::move(shared));
+  Function plain = function;
+  std::erase(plain.name, '_');
+  if (plain.name != function.name) {
+    functions[plain.name].push_back(std::make_shared<const Function>(plain));
   }
+  functions[function.name].push_back(std::make_shared<const Function>(std::move(function)));
 }
 
 void FunctionTable::AddFactory(std::string name, Factory factory) {

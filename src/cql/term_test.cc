@@ -174,7 +174,7 @@ TEST(TermTest, MarkersTellWhatTheyAreFor) {
       {"tuple<int, text>", "(1, ?)", "c[1]", "text"},
       {"address", "{zip: ?}", "c.zip", "int"},
       {"bigint", "token(?, 'x')", "arg0(system.token)", "int"},
-      {"blob", "intAsBlob(?)", "arg0(system.int_as_blob)", "int"},
+      {"blob", "intAsBlob(?)", "arg0(system.intasblob)", "int"},
       {"int", "(int) ?", "c", "int"},
       {"text", "(ascii) ?", "c", "ascii"},
   };
@@ -256,7 +256,7 @@ TEST(TermTest, WrongCallsAreExplained) {
          {"int", "now(1)",
           "Invalid number of arguments in call to function system.now: 0 required but 1 provided"},
          {"blob", "intAsBlob('a')",
-          "Type error: 'a' cannot be passed as argument 0 of function system.int_as_blob of type "
+          "Type error: 'a' cannot be passed as argument 0 of function system.intasblob of type "
           "int"},
          {"int", "now()",
           "Type error: cannot assign result of function system.now (type timeuuid) to c (type "
