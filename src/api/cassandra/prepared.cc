@@ -10,14 +10,30 @@ namespace orrery::cassandra {
 
 namespace {
 
+cql::TypeScope ScopeFor(const cql::Table& table, const cql::Schema& schema) {
+  const cql::Keyspace* keyspace = schema.FindKeyspace(table.keyspace);
+  return keyspace != nullptr ? cql::ScopeOf(*keyspace)
+                             : cql::TypeScope{.keyspace = table.keyspace, .find = {}};
+}
+
+template <typename T>
+Result<WritePlan> PlanWrite(const T& what, Compiled& out) {
+  ORRERY_TRY(const cql::Table* table, FindTable(what.table, out.keyspace, *out.view->schema));
+  if (cql::IsSystemKeyspace(table->keyspace)) {
+    return Error(Code::kForbidden, table->keyspace + " keyspace is not user-modifiable.");
+  }
+  const cql::TypeScope scope = ScopeFor(*table, *out.view->schema);
+  return WritePlan::Compile(what, {*table, scope, out.markers});
+}
+
 // Compiles what a statement with a table in it means.
 class Compiler {
  public:
-  Compiler(Compiled& out) : out_(out), schema_(*out.view->schema) {}
+  explicit Compiler(Compiled& out) : out_(out), schema_(*out.view->schema) {}
 
-  Status operator()(const cql::Insert& what) { return Write(what, what.table); }
-  Status operator()(const cql::Update& what) { return Write(what, what.table); }
-  Status operator()(const cql::Delete& what) { return Write(what, what.table); }
+  Status operator()(const cql::Insert& what) { return Write(what); }
+  Status operator()(const cql::Update& what) { return Write(what); }
+  Status operator()(const cql::Delete& what) { return Write(what); }
 
   Status operator()(const cql::Select& what) {
     auto table = FindTable(what.table, out_.keyspace, schema_);
@@ -25,7 +41,7 @@ class Compiler {
       return table.error();
     }
     const bool of_system = cql::IsSystemKeyspace((*table)->keyspace);
-    const cql::TypeScope scope = ScopeFor(**table);
+    const cql::TypeScope scope = ScopeFor(**table, schema_);
     auto plan = SelectPlan::Compile(what, {**table, scope, out_.markers}, of_system);
     if (!plan) {
       return plan.error();
@@ -38,8 +54,7 @@ class Compiler {
     BatchPlan batch{.kind = what.kind};
     for (const auto& change : what.changes) {
       auto plan = std::visit(
-          [&](const auto& each) -> Result<WritePlan> { return PlanWrite(each, each.table); },
-          change);
+          [&](const auto& each) -> Result<WritePlan> { return PlanWrite(each, out_); }, change);
       if (!plan) {
         return plan.error();
       }
@@ -77,25 +92,9 @@ class Compiler {
   }
 
  private:
-  cql::TypeScope ScopeFor(const cql::Table& table) const {
-    const cql::Keyspace* keyspace = schema_.FindKeyspace(table.keyspace);
-    return keyspace != nullptr ? cql::ScopeOf(*keyspace)
-                               : cql::TypeScope{.keyspace = table.keyspace, .find = {}};
-  }
-
   template <typename T>
-  Result<WritePlan> PlanWrite(const T& what, const cql::QualifiedName& name) {
-    ORRERY_TRY(const cql::Table* table, FindTable(name, out_.keyspace, schema_));
-    if (cql::IsSystemKeyspace(table->keyspace)) {
-      return Error(Code::kForbidden, table->keyspace + " keyspace is not user-modifiable.");
-    }
-    const cql::TypeScope scope = ScopeFor(*table);
-    return WritePlan::Compile(what, {*table, scope, out_.markers});
-  }
-
-  template <typename T>
-  Status Write(const T& what, const cql::QualifiedName& name) {
-    auto plan = PlanWrite(what, name);
+  Status Write(const T& what) {
+    auto plan = PlanWrite(what, out_);
     if (!plan) {
       return plan.error();
     }

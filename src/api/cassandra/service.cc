@@ -2,7 +2,6 @@
 
 #include "api/cassandra/failures.h"
 #include "base/bytes.h"
-#include "cql/describe.h"
 #include "cql/system_tables.h"
 #include "cql/value.h"
 #include "net/http_server.h"
@@ -255,25 +254,8 @@ Response Service::RunUse(const cql::UseStatement& use, Execution& execution) {
   return MakeSetKeyspace(use.keyspace);
 }
 
-Response Service::RunDescribe(const cql::Describe& describe, Execution& execution) {
-  auto described =
-      cql::DescribeRows(describe, execution.client.keyspace, *schemas_.Get()->schema, cluster());
-  if (!described) {
-    return Refused(described.error().message(), execution.version);
-  }
-  std::vector<ColumnSpec> columns;
-  for (const cql::Receiver& column : described->columns) {
-    columns.push_back({column.keyspace, column.table, column.name, column.type});
-  }
-  EncodedColumns encoded(columns, execution.version);
-  RowsWriter writer(encoded, {.skip_metadata = false, .new_metadata_id = {}});
-  for (const auto& row : described->rows) {
-    for (const auto& value : row) {
-      writer.CellOrNull(value);
-    }
-    writer.EndRow();
-  }
-  return writer.Finish();
+Response Service::RunDescribe(const cql::Describe&, Execution& execution) {
+  return Refused("not yet", execution.version);
 }
 
 Task<Response> Service::RunSelect(const Compiled& compiled, const SelectPlan& plan,
