@@ -466,10 +466,15 @@ Status SelectRun::TakeRow() {
 }
 
 Status SelectRun::TakePage(const rows::RowPage& page) {
+  std::string before;  // the partition where the page before ended
+  std::string_view unused;
+  if (position_.after_rows == 0 || !rows::SplitKey(position_.after, &before, &unused)) {
+    before.clear();
+  }
   for (size_t i = 0; i < page.partitions.size(); ++i) {
     const rows::RowPage::Partition& partition = page.partitions[i];
     ORRERY_RETURN_IF_ERROR(row_.BeginPartition(partition.key));
-    const bool resumed = i == 0 && position_.after_rows > 0;
+    const bool resumed = i == 0 && !before.empty() && partition.key == before;
     if (!resumed) {
       position_.given_here = 0;
     }
