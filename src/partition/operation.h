@@ -64,6 +64,7 @@ enum class OperationKind : uint8_t {
   kReadRows = 9,
   kWriteRows = 10,
   kTruncateRows = 11,
+  kEndBatch = 12,
 };
 
 class Operation {

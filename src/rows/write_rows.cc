@@ -37,6 +37,19 @@ std::string KeyOf(const std::string& prefix, bool is_static, std::string_view cl
   return key;
 }
 
+// Batches stand among the unique values of their partition, of which tables have none: so they go
+// where it goes.
+constexpr char kBatchMark = '\xFE';
+
+std::string BatchKey(const std::string& prefix, const storage::OperationId& id) {
+  std::string key = storage::UniquePrefix(prefix);
+  key.push_back(kBatchMark);
+  Encoder encoder(key);
+  encoder.U64(id.high);
+  encoder.U64(id.low);
+  return key;
+}
+
 // The evaluation of one WriteRows.
 class Evaluation {
  public:
@@ -250,8 +263,9 @@ Status Evaluation::ChangeList(const CellChange& cell, const std::string& key,
 Status Evaluation::MakeRow(const RowChange& change, int64_t timestamp) {
   const std::string key = KeyOf(prefix_, change.is_static, change.key);
   cql::Stamp stamp{.timestamp = timestamp, .ttl = change.ttl};
+  const int64_t made = change.made != 0 ? change.made : time_.micros;
   if (change.ttl > 0) {
-    stamp.expires = time_.seconds() + change.ttl;
+    stamp.expires = WallTime{made}.seconds() + change.ttl;
   }
   cql::RowWriter writer;
   if (change.marks) {
@@ -268,7 +282,7 @@ Status Evaluation::MakeRow(const RowChange& change, int64_t timestamp) {
       case CellAction::kAppend:
       case CellAction::kPrepend: {
         const bool append = cell.action == CellAction::kAppend;
-        std::string path = cql::ListPath(append ? time_.micros : -time_.micros, list_number_++);
+        std::string path = cql::ListPath(append ? made : -made, list_number_++);
         writer.Set(cell.column, path, stamp, cell.value);
         break;
       }
@@ -313,6 +327,9 @@ storage::WriteSet Evaluation::Finish() {
   for (const auto& [key, operand] : operands_) {
     set.Merge(Space::kItems, key, operand);
   }
+  if (!write_.batch.empty()) {
+    set.Put(Space::kIndex, BatchKey(prefix_, write_.id), write_.batch);
+  }
   set.change.bytes = growth_;
   set.change.items = rows_;
   return set;
@@ -350,6 +367,9 @@ bool WriteRows::reads() const {
 std::string WriteRows::logical_partition() const { return "\"0x" + ToHex(partition_key) + "\""; }
 
 RequestUnits WriteRows::least_price() const {
+  if (forced) {
+    return {};
+  }
   size_t bytes = 0;
   for (const RowChange& change : changes) {
     for (const CellChange& cell : change.cells) {
@@ -408,7 +428,7 @@ Task<Reply> WriteRows::Run(Replica& replica) {
     reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
     co_return reply;
   }
-  if (changes.empty()) {
+  if (changes.empty() && batch.empty()) {
     co_return reply;
   }
   reply.charge += partition::PriceOfCreate(static_cast<size_t>(evaluation.growth()), 0);
@@ -423,6 +443,47 @@ Task<Reply> WriteRows::Run(Replica& replica) {
   }
   reply.lsn = *lsn;
   co_return reply;
+}
+
+Task<Reply> EndBatch::Run(Replica& replica) {
+  auto schema = replica.schema();
+  const auto& container = static_cast<const model::Container&>(*schema);
+  const std::string prefix = PartitionPrefix(container.id, epk, partition_key);
+  Result<Replica::Turn> turn = co_await replica.Acquire(*this, {});
+  if (!turn) {
+    co_return replica.MakeReply(turn.error(), RequestUnits());
+  }
+  storage::WriteSet set;
+  set.time = replica.NextTime();
+  set.id = id;
+  set.frees_space = true;
+  set.Delete(Space::kIndex, BatchKey(prefix, batch));
+  Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
+  co_return replica.MakeReply(lsn ? Status() : lsn.error(), RequestUnits());
+}
+
+std::vector<FoundBatch> FindBatches(storage::Engine& state, ContainerId container,
+                                    const types::EpkRange& range, size_t most) {
+  constexpr size_t kTail = 1 + 2 * sizeof(uint64_t);
+  std::vector<FoundBatch> found;
+  const storage::KeySpan span = storage::UniqueSpan(container, range);
+  auto at = state.NewIterator(storage::Index(Space::kIndex), span.begin, span.end);
+  for (at->SeekToFirst(); at->Valid() && found.size() < most; at->Next()) {
+    std::string_view key = at->key().substr(1);
+    FoundBatch each;
+    std::string_view tail;
+    if (!storage::ReadItemEpk(key, &each.epk) || !SplitKey(key, &each.partition_key, &tail) ||
+        tail.size() != kTail || tail[0] != kBatchMark) {
+      continue;
+    }
+    each.id = {.high = GetU64(tail.data() + 1), .low = GetU64(tail.data() + 9)};
+    auto batch = KeptBatch::Decode(at->value());
+    if (batch) {
+      each.batch = std::move(*batch);
+      found.push_back(std::move(each));
+    }
+  }
+  return found;
 }
 
 namespace {
