@@ -2,11 +2,26 @@
 // write does to it. Rows are merged, never read before they are written. Pure functions.
 //
 // The rules are Cassandra's: of two cells the one with the later timestamp stays; of equal ones a
-// deleted cell before a live one, an expiring before one that is not, the later expiry, the greater
-// value. A deletion of a row or a column hides what is not newer than it. Merging is associative
-// and, but for counters, commutative. Nothing is dropped here because of its age.
+// deleted cell before a live one, an expiring before one that is not, the later expiry, the shorter
+// ttl, the greater value. A deletion of a row or a column hides what is not newer than it. Nothing
+// is dropped here because of its age.
 //
-// Counters are sums: an addition after a deletion counts from zero, in the order of merging.
+// Merging is associative and, but for counters, commutative: the same writes give the same bytes,
+// however they were grouped. What is hidden by something in the same row is not kept.
+//
+// Counters are sums: an addition after a deletion (of it, of its column, of its row) counts from
+// zero, in the order of merging; timestamps do not matter. Within one write deletions come first.
+// A column has counters or values, never both.
+//
+//   row     := 11, newest u64, flags u8, [mark], [deletion back], part*
+//   mark    := [back], [expiry]
+//   part    := flags u8, [step varint], [back], [expiry], [reset back, count zigzag], [path bytes],
+//              [value bytes]
+//   back    := varint: how far before `newest` a timestamp is; left out where it is 0
+//   expiry  := ttl varint, expires zigzag; of a cell left out where it is the one that stood last
+//
+// Parts stand by column, the deletion of a column before its cells, and those by path. The flags
+// and the form of deletions: docs/formats/rows.md.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +46,8 @@ struct Stamp {
   bool operator==(const Stamp&) const = default;
 };
 
-// Builds one write of a row. The order of calls does not matter.
+// Builds one write of a row. The order of calls does not matter. REQUIRES: timestamps are later
+// than kNeverWritten.
 class RowWriter {
  public:
   // The row is there even without cells: INSERT.
@@ -43,8 +59,27 @@ class RowWriter {
   // All cells of a column with many.
   void DeleteColumn(uint32_t column, int64_t timestamp);
   void Add(uint32_t column, int64_t delta, int64_t timestamp);  // to a counter
+  // The writer is empty then.
   std::string Finish();
-  // (private members of your choice)
+
+ private:
+  struct Entry {
+    uint8_t kind;
+    uint32_t column;
+    size_t path_at;  // in bytes_; the value stands behind it
+    size_t path_size;
+    size_t value_size;
+    Stamp stamp;
+    int64_t count;
+  };
+  void Put(uint8_t kind, uint32_t column, std::string_view path, const Stamp& stamp,
+           std::string_view value, int64_t count);
+
+  Stamp mark_;
+  int64_t deletion_ = kNeverWritten;
+  int64_t newest_ = kNeverWritten;
+  std::vector<Entry> entries_;
+  std::string bytes_;
 };
 
 // A cell of a stored row; views into its bytes.
@@ -64,26 +99,51 @@ struct LiveRow {
   bool exists() const { return mark.has_value() || !cells.empty(); }
 };
 
-// What is alive at `now` (seconds since 1970), without what was written at or before `deleted`.
-// kCorruption if the row is malformed.
+// What is alive at `now` (seconds since 1970), without what was written at or before `deleted`: of
+// a counter its latest addition counts, and the sum is hidden or shown as a whole. kCorruption if
+// the row is malformed.
 Result<LiveRow> ReadRow(std::string_view row, int64_t now, int64_t deleted = kNeverWritten);
-// The latest timestamp of anything in the row, deletions too.
+// The latest timestamp of anything that was merged into the row, deletions too. Looks at its head
+// only.
 Result<int64_t> NewestIn(std::string_view row);
 
 // The deletions of a partition: of all of it, and of ranges of its rows by their keys [begin, end).
+// A range whose end is not behind its begin is none.
 std::string DeletionOfPartition(int64_t timestamp);
 std::string DeletionOfRange(std::string_view begin, std::string_view end, int64_t timestamp);
 
+// None, if not parsed.
 class Deletions {
  public:
   static Result<Deletions> Parse(std::string_view bytes);
-  int64_t partition() const;                   // kNeverWritten: none
-  int64_t At(std::string_view row_key) const;  // the latest that hides the row
-  // (private members of your choice)
+  bool empty() const { return partition_ == kNeverWritten && ranges_.empty(); }
+  int64_t partition() const { return partition_; }  // kNeverWritten: none
+  // The latest that hides the row; kNeverWritten: none does.
+  int64_t At(std::string_view row_key) const;
+
+ private:
+  struct Range {  // places in bytes_
+    size_t begin_at;
+    size_t begin_size;
+    size_t end_at;
+    size_t end_size;
+    int64_t timestamp;
+  };
+  std::string_view Begin(const Range& range) const {
+    return std::string_view(bytes_).substr(range.begin_at, range.begin_size);
+  }
+  std::string_view End(const Range& range) const {
+    return std::string_view(bytes_).substr(range.end_at, range.end_size);
+  }
+
+  int64_t partition_ = kNeverWritten;
+  std::vector<Range> ranges_;  // by key; none overlaps another
+  std::string bytes_;
 };
 
 // Folds writes, oldest first, into a row or into deletions: which of both is told by the first byte
-// of each. Malformed ones are kept so that reading finds them: the result is malformed too.
+// of each. If one is malformed or of the other kind, the result is malformed, so that reading finds
+// it, and holds all of them as they were.
 std::string MergeRows(std::optional<std::string_view> existing,
                       std::span<const std::string_view> operands);
 

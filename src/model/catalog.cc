@@ -353,6 +353,7 @@ Result<ChangeResult> Catalog::ResultOf(const ChangeOutcome& outcome, Lsn lsn) co
   ChangeResult result{.lsn = lsn};
   switch (outcome.kind) {
     case ChangeKind::kCreateDatabase:
+    case ChangeKind::kDefineDatabase:
       result.database = view->FindDatabase(DatabaseId(outcome.id));
       break;
     case ChangeKind::kCreateContainer:
@@ -453,6 +454,15 @@ Task<Status> Catalog::ExecuteStatus(CatalogChange::What what) {
 
 Catalog::Change<Database> Catalog::CreateDatabase(std::string name, ThroughputRequest throughput) {
   CatalogChange wanted{.id = {}, .what = change::CreateDatabase{std::move(name), throughput}};
+  ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));
+  if (result.database == nullptr) {
+    co_return Error(Code::kNotFound, "The database was made and dropped again.");
+  }
+  co_return result.database;
+}
+
+Catalog::Change<Database> Catalog::DefineDatabase(change::DefineDatabase change) {
+  CatalogChange wanted{.id = {}, .what = std::move(change)};
   ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));
   if (result.database == nullptr) {
     co_return Error(Code::kNotFound, "The database was made and dropped again.");

@@ -109,6 +109,7 @@ class Catalog final : public replication::ApplyListener {
   template <typename T>
   using Change = runtime::Task<Result<std::shared_ptr<const T>>>;
   Change<Database> CreateDatabase(std::string name, ThroughputRequest throughput);
+  Change<Database> DefineDatabase(change::DefineDatabase change);
   runtime::Task<Status> DropDatabase(std::string name, std::string if_match);
   Change<Container> CreateContainer(std::string database, types::Document definition,
                                     ThroughputRequest throughput);

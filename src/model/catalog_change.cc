@@ -318,6 +318,19 @@ void Take(Decoder& decoder, change::AbortReshape& what) {
 void Put(Encoder& encoder, const change::PauseBalancer& what) { encoder.Bool(what.paused); }
 void Take(Decoder& decoder, change::PauseBalancer& what) { what.paused = decoder.Bool(); }
 
+void Put(Encoder& encoder, const change::DefineDatabase& what) {
+  encoder.Bytes(what.name);
+  encoder.Bytes(what.definition.bson());
+  encoder.Bool(what.creates);
+  encoder.Bytes(what.if_match);
+}
+void Take(Decoder& decoder, change::DefineDatabase& what) {
+  Take(decoder, what.name);
+  Take(decoder, what.definition);
+  what.creates = decoder.Bool();
+  Take(decoder, what.if_match);
+}
+
 // Makes the alternative with this number, from 1, and reads it.
 template <size_t... I>
 bool TakeWhat(Decoder& decoder, uint8_t kind, CatalogChange::What& what,

@@ -120,6 +120,13 @@ struct AbortReshape {
 struct PauseBalancer {
   bool paused = true;
 };
+// A keyspace that is new, or changed; from kTablesFormat on.
+struct DefineDatabase {
+  std::string name;
+  types::Document definition;
+  bool creates = false;
+  std::string if_match;
+};
 
 }  // namespace change
 
@@ -139,15 +146,17 @@ enum class ChangeKind : uint8_t {
   kFinishReshape = 13,
   kAbortReshape = 14,
   kPauseBalancer = 15,
+  kDefineDatabase = 16,
 };
 
 struct CatalogChange {
   // In the order of kinds.
-  using What = std::variant<change::CreateDatabase, change::DropDatabase, change::CreateContainer,
-                            change::ReplaceContainer, change::DropContainer, change::ReplaceOffer,
-                            change::ChangeKeys, change::Cleared, change::AddNode,
-                            change::ChangeNode, change::SetPlacements, change::BeginReshape,
-                            change::FinishReshape, change::AbortReshape, change::PauseBalancer>;
+  using What =
+      std::variant<change::CreateDatabase, change::DropDatabase, change::CreateContainer,
+                   change::ReplaceContainer, change::DropContainer, change::ReplaceOffer,
+                   change::ChangeKeys, change::Cleared, change::AddNode, change::ChangeNode,
+                   change::SetPlacements, change::BeginReshape, change::FinishReshape,
+                   change::AbortReshape, change::PauseBalancer, change::DefineDatabase>;
 
   storage::OperationId id;  // the same for every try
   What what;

@@ -89,6 +89,7 @@ class Evaluation {
   Status Do(const change::FinishReshape& what);
   Status Do(const change::AbortReshape& what);
   Status Do(const change::PauseBalancer& what);
+  Status Do(const change::DefineDatabase& what);
 
   Evaluated done;
 
@@ -108,6 +109,7 @@ class Evaluation {
   void PutCluster(uint64_t cluster) { Put(ClusterKey(), EncodeCluster(cluster, done.next)); }
 
   Status CheckRoom() const;
+  Status CheckTables() const;
   Status NumberOffer(Offer& offer);
   // The offer as the change leaves it. `map` is null for the offer of a database.
   Result<Offer> ChangeOffer(const Offer& before, const change::ReplaceOffer& what, size_t sharing,
@@ -165,6 +167,34 @@ Status Evaluation::Do(const change::CreateDatabase& what) {
   Put(CountersKey(), EncodeCounters(done.next));
   done.outcome.id = made.id.value();
   return Status::Ok();
+}
+
+Status Evaluation::Do(const change::DefineDatabase& what) {
+  ORRERY_RETURN_IF_ERROR(CheckTables());
+  auto before = view_.FindDatabase(what.name);
+  if (!what.creates && before == nullptr) {
+    return NotFound();
+  }
+  if (what.creates) {
+    ORRERY_RETURN_IF_ERROR(Do(change::CreateDatabase{.name = what.name}));
+  } else {
+    ORRERY_RETURN_IF_ERROR(CheckEtag(what.if_match, before->etag, before->time));
+    done.outcome.id = before->id.value();
+  }
+  Database after =
+      before != nullptr ? *before : Database{.id = DatabaseId(done.outcome.id), .name = what.name};
+  after.time = in_.now;
+  after.etag = etag();
+  after.definition = what.definition;
+  Put(after);
+  return Status::Ok();
+}
+
+Status Evaluation::CheckTables() const {
+  return view_.writes(kTablesFormat)
+             ? Status::Ok()
+             : Status(Code::kForbidden,
+                      "Not every node of the cluster runs a program that knows Cassandra tables.");
 }
 
 void Evaluation::Drop(const Container& container) {
@@ -240,6 +270,9 @@ Status Evaluation::Do(const change::CreateContainer& what) {
   made.time = in_.now;
   made.etag = etag();
   ORRERY_RETURN_IF_ERROR(made.ReadDefinition());
+  if (made.is_table()) {
+    ORRERY_RETURN_IF_ERROR(CheckTables());
+  }
   size_t parts = 1;
   bool shares = database->offer && !what.throughput.manual && !what.throughput.autoscale_max;
   if (!shares) {

@@ -17,6 +17,8 @@ constexpr uint8_t kRecordVersion = 1;
 // With more than the first version knows: an offer that is more than an amount, reshapes, an
 // origin.
 constexpr uint8_t kLaterVersion = 2;
+// A database with a definition.
+constexpr uint8_t kDefinedVersion = 3;
 constexpr size_t kNameMax = 255;
 constexpr size_t kUniqueKeysMax = 10;
 constexpr size_t kUniquePathsMax = 16;
@@ -61,6 +63,8 @@ Result<types::PartitionKeyDefinition> ReadKeyDefinition(Value value) {
       key.kind = types::KeyKind::kMultiHash;
     } else if (kind.string() == "Range") {
       key.kind = types::KeyKind::kRange;
+    } else if (kind.string() == "Token") {
+      key.kind = types::KeyKind::kToken;
     } else {
       return Invalid("The partition key kind '" + std::string(kind.string()) +
                      "' is not Hash or MultiHash.");
@@ -89,6 +93,7 @@ std::string_view KindName(types::KeyKind kind) {
     case types::KeyKind::kHash: return "Hash";
     case types::KeyKind::kMultiHash: return "MultiHash";
     case types::KeyKind::kRange: return "Range";
+    case types::KeyKind::kToken: return "Token";
   }
   return "Hash";
 }
@@ -200,7 +205,7 @@ void DecodeMore(Decoder& decoder, Offer& offer) {
 
 std::optional<Offer> DecodeOffer(Decoder& decoder, uint8_t version) {
   const auto form = static_cast<OfferForm>(decoder.U8());
-  if (form > (version == kLaterVersion ? OfferForm::kMore : OfferForm::kAmount)) {
+  if (form > (version >= kLaterVersion ? OfferForm::kMore : OfferForm::kAmount)) {
     decoder.Fail();
   }
   if (form == OfferForm::kNone || !decoder.ok()) {
@@ -379,9 +384,13 @@ Result<types::Document> NormalizeContainer(Value definition) {
   types::Document geography = *types::Document::FromJson(R"({"type":"Geography"})");
   Value geo = Member(definition, "geospatialConfig");
   builder.Append("geospatialConfig", geo.kind() == Kind::kObject ? geo : geography.root());
+  if ((key.kind == types::KeyKind::kToken) !=
+      (Member(definition, "cassandra").kind() == Kind::kObject)) {
+    return Invalid("A partition key of kind Token is that of a Cassandra table.");
+  }
   for (std::string_view kept :
-       {"computedProperties", "vectorEmbeddingPolicy", "fullTextPolicy", "changeFeedPolicy",
-        "clientEncryptionPolicy", "analyticalStorageTtl"}) {
+       {"cassandra", "computedProperties", "vectorEmbeddingPolicy", "fullTextPolicy",
+        "changeFeedPolicy", "clientEncryptionPolicy", "analyticalStorageTtl"}) {
     builder.Append(kept, Member(definition, kept));
   }
   return builder.Finish();
@@ -394,7 +403,9 @@ Status Container::ReadDefinition() {
   }
   key = std::move(*read_key);
   keyless = IsSystemKey(definition.Get("partitionKey"));
-  key_paths = key.SplitPaths();
+  if (!is_table()) {
+    key_paths = key.SplitPaths();
+  }
   auto ttl = ReadTtl(definition.Get("defaultTtl"));
   if (!ttl) {
     return ttl.error();
@@ -427,12 +438,15 @@ Status CheckContainerChange(const Container& before, const Container& after) {
 std::string EncodeDatabase(const Database& database) {
   std::string out;
   Encoder encoder(out);
-  encoder.U8(VersionFor(database.offer));
+  encoder.U8(database.definition ? kDefinedVersion : VersionFor(database.offer));
   encoder.U32(database.id.value());
   encoder.Bytes(database.name);
   encoder.U64(static_cast<uint64_t>(database.time.micros));
   encoder.U64(database.etag);
   EncodeOffer(encoder, database.offer);
+  if (database.definition) {
+    encoder.Bytes(database.definition->bson());
+  }
   return out;
 }
 
@@ -445,8 +459,12 @@ Result<Database> DecodeDatabase(std::string_view bytes) {
   database.time = {static_cast<int64_t>(decoder.U64())};
   database.etag = decoder.U64();
   database.offer = DecodeOffer(decoder, version);
-  if (!decoder.done() || (version != kRecordVersion && version != kLaterVersion)) {
+  std::string bson(version == kDefinedVersion ? decoder.Bytes() : std::string_view());
+  if (!decoder.done() || version < kRecordVersion || version > kDefinedVersion) {
     return Error(Code::kCorruption, "database record is malformed or newer than this program");
+  }
+  if (version == kDefinedVersion) {
+    ORRERY_TRY(database.definition, types::Document::FromBson(std::move(bson)));
   }
   database.rid = types::DatabaseRid(database.id);
   return database;

@@ -28,6 +28,8 @@ namespace orrery::model {
 // What every node of a cluster must read before it is written (CatalogCounters::format): offers
 // with more than an amount, and operations with a claim.
 inline constexpr uint32_t kThroughputFormat = 2;
+// The same for keyspaces and tables of Cassandra.
+inline constexpr uint32_t kTablesFormat = 3;
 
 // The throughput of one partition where it was set.
 struct PartitionShare {
@@ -67,6 +69,8 @@ struct Database {
   WallTime time;
   uint64_t etag = 0;
   std::optional<Offer> offer;
+  // Of a keyspace, in the form of cql/schema_document.h.
+  std::optional<types::Document> definition;
 
   std::string self() const { return "dbs/" + rid + "/"; }
 };
@@ -106,6 +110,8 @@ struct Container final : partition::Schema {
   std::vector<std::vector<std::vector<std::string>>> unique_keys;  // policies of paths of names
   IndexPolicy index;
 
+  // Of Cassandra: it has rows instead of items, and its definition a member `cassandra`.
+  bool is_table() const { return key.kind == types::KeyKind::kToken; }
   partition::Ring ring() const { return {.container = id, .map = map, .schema_version = version}; }
   // Fills in what is read from the definition. kInvalidArgument if it is not one.
   Status ReadDefinition();

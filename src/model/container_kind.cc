@@ -9,6 +9,9 @@ ContainerKind KindOf(const Container& container, const CatalogLimits& limits) {
   if (container.keyless) {
     return ContainerKind::kFixed;
   }
+  if (container.is_table()) {
+    return ContainerKind::kUnlimited;  // nobody made it with a kind in mind
+  }
   bool divided = container.map != nullptr && container.map->ranges().size() > 1;
   if (limits.rules == RuleSet::kCurrent || !container.offer || divided) {
     return ContainerKind::kUnlimited;

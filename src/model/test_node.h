@@ -342,9 +342,7 @@ class TestNode {
  private:
   void Open() {
     auto log = storage::OpenMemoryEngine(machine_.log, {.spaces = storage::LogSpaces()});
-    auto state = storage::OpenMemoryEngine(
-        machine_.state,
-        {.spaces = storage::StateSpaces(), .atomic_flush = true, .log_files = false});
+    auto state = storage::OpenMemoryEngine(machine_.state, storage::StateEngineOptions());
     store_ = std::make_unique<storage::Store>(
         std::make_unique<storage::WatchedEngine>(std::move(log), options_.before_log),
         std::make_unique<storage::WatchedEngine>(std::move(state), options_.before_state),

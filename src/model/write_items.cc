@@ -5,6 +5,7 @@
 #include "model/container_kind.h"
 #include "model/item_access.h"
 #include "model/items.h"
+#include "model/room.h"
 #include "partition/pricing.h"
 
 namespace orrery::model {
@@ -333,13 +334,6 @@ int64_t Evaluation::Growth() const {
   return growth;
 }
 
-// Whether it is worth a look: mostly the whole partition is far from any limit.
-bool MayBeFull(Replica& replica, int64_t growth) {
-  int64_t all = replica.totals().bytes + replica.sizes().pending() + growth;
-  return (replica.bytes_max() > 0 && all > replica.bytes_max()) ||
-         (replica.sizes().limit() > 0 && all > replica.sizes().limit());
-}
-
 // The step to blame when a transaction does not fit.
 size_t LastGrowing(const std::vector<ItemStep>& steps) {
   size_t last = 0;
@@ -349,35 +343,6 @@ size_t LastGrowing(const std::vector<ItemStep>& steps) {
     }
   }
   return last;
-}
-
-// Whether what is added still fits into the container and into the logical partition. Waits only if
-// the size of the logical partition must be found out.
-Task<Status> CheckRoom(Replica& replica, const std::string& prefix, int64_t growth) {
-  partition::LogicalSizes& sizes = replica.sizes();
-  using Room = partition::LogicalSizes::Room;
-  const int64_t all = replica.bytes_max();
-  if (all > 0 && replica.totals().bytes + sizes.pending() + growth > all) {
-    co_return Status(Code::kForbidden,
-                     "Storage quota for 'Document' exceeded. The container is fixed and holds at "
-                     "most " +
-                         SizeText(all) + ".");
-  }
-  Room room = sizes.RoomFor(prefix, growth);
-  for (int tries = 0; room == Room::kUnknown && tries < 3; ++tries) {
-    if (Status measured = co_await sizes.Measure(prefix); !measured.ok()) {
-      co_return measured;
-    }
-    room = sizes.RoomFor(prefix, growth);
-  }
-  if (room == Room::kUnknown) {
-    co_return Status(Code::kUnavailable, "the sizes of logical partitions are counted anew");
-  }
-  co_return room == Room::kYes
-      ? Status::Ok()
-      : Status(Code::kQuotaExceeded,
-               "Partition key reached maximum size of " + SizeText(sizes.limit()) +
-                   ". Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk");
 }
 
 // The failure of one step is the failure of all: the others are reported as undone.

@@ -71,6 +71,9 @@ class LogicalSizes {
   // Ends early when `stop` says so.
   runtime::Task<> Walk(std::function<bool()> stop);
 
+  // All of them may have changed.
+  void Forget();
+
   // The largest one that is tracked, some seconds ago; 0: all are small.
   int64_t largest() const { return largest_.load(std::memory_order_relaxed); }
 
@@ -92,7 +95,6 @@ class LogicalSizes {
   bool counts() const { return limit() > 0 && total() >= limit() / 2; }
   // Forgets what belongs to another term or limit.
   void Refresh();
-  void Forget();
   void ShowLargest();
   void Evict();
   runtime::Task<Status> MeasureInto(std::string prefix, std::shared_ptr<Tracked> tracked);

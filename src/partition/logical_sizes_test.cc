@@ -87,9 +87,8 @@ class LogicalSizesTest : public testing::Test {
   ManualClock clock;
   runtime::ManualTime time{clock};
   runtime::WorkerPool pool{1, 1, &time};
-  std::unique_ptr<storage::Engine> state = storage::OpenMemoryEngine(
-      storage::MakeMemoryDisk(),
-      {.spaces = storage::StateSpaces(), .atomic_flush = true, .log_files = false});
+  std::unique_ptr<storage::Engine> state =
+      storage::OpenMemoryEngine(storage::MakeMemoryDisk(), storage::StateEngineOptions());
   FakeSet set;
   LogicalSizes sizes{kGroup, storage::ItemSpan(kContainer, {}), *state, pool, set};
   Status measured = Status(Code::kUnavailable);

@@ -61,6 +61,9 @@ enum class OperationKind : uint8_t {
   kReadTotals = 6,
   kFreezePartition = 7,
   kInspectPartition = 8,
+  kReadRows = 9,
+  kWriteRows = 10,
+  kTruncateRows = 11,
 };
 
 class Operation {

@@ -12,9 +12,7 @@ namespace {
 using storage::Space;
 
 storage::EngineOptions LogOptions() { return {.spaces = storage::LogSpaces()}; }
-storage::EngineOptions StateOptions() {
-  return {.spaces = storage::StateSpaces(), .atomic_flush = true, .log_files = false};
-}
+storage::EngineOptions StateOptions() { return storage::StateEngineOptions(); }
 
 // A node on memory disks, which a power cut can befall.
 struct Node {

@@ -82,9 +82,7 @@ class TestNode final : public ApplyListener {
         network(network),
         transport(network, id),
         store(storage::OpenMemoryEngine(disks.log, {.spaces = storage::LogSpaces()}),
-              storage::OpenMemoryEngine(
-                  disks.state,
-                  {.spaces = storage::StateSpaces(), .atomic_flush = true, .log_files = false}),
+              storage::OpenMemoryEngine(disks.state, storage::StateEngineOptions()),
               StoreOptionsOf(this)) {
     options.snapshot_folder = (std::filesystem::temp_directory_path() /
                                ("orrery-raft-" + std::to_string(getpid()) + "-" + id.ToString()))

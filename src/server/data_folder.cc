@@ -140,10 +140,13 @@ Result<model::AccountKeys> ReadKeysFile(const std::string& folder) {
 }
 
 Status WriteServerFile(const std::string& folder, const std::string& endpoint,
-                       const std::string& cluster) {
+                       const std::string& cluster, uint16_t cassandra) {
   std::string text = "{\"endpoint\":\"" + endpoint + "\"";
   if (!cluster.empty()) {
     text += ",\"cluster\":\"" + cluster + "\"";
+  }
+  if (cassandra != 0) {
+    text += ",\"cassandra\":" + std::to_string(cassandra);
   }
   return ReplaceFile(folder + "/server.json", text + "}\n", 0600);
 }

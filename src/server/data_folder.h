@@ -33,7 +33,7 @@ std::string KeysJson(const model::AccountKeys& keys);
 
 // `cluster` is the address for other nodes; empty: it is alone.
 Status WriteServerFile(const std::string& folder, const std::string& endpoint,
-                       const std::string& cluster);
+                       const std::string& cluster, uint16_t cassandra);
 // kUnavailable if no server was started on the folder.
 Result<std::string> ReadServerFile(const std::string& folder);
 

@@ -148,15 +148,18 @@ int RunStart(const StartOptions& options) {
     std::fprintf(stderr, "orrery: cannot start: %s\n", status.message().c_str());
     return 1;
   }
+  std::string cassandra = std::to_string(node.cassandra_port());
   if (IsCluster(settings)) {
     log::Info("ready", {{"endpoint", node.endpoint()},
+                        {"cassandra", cassandra},
                         {"cluster", node.cluster_address()},
                         {"data", settings.data},
                         {"version", ORRERY_VERSION}});
   } else {
-    log::Info(
-        "ready",
-        {{"endpoint", node.endpoint()}, {"data", settings.data}, {"version", ORRERY_VERSION}});
+    log::Info("ready", {{"endpoint", node.endpoint()},
+                        {"cassandra", cassandra},
+                        {"data", settings.data},
+                        {"version", ORRERY_VERSION}});
   }
   WaitForTheEnd(node, signals);
   log::Info("stopping");

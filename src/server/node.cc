@@ -9,6 +9,7 @@
 #include "model/condition.h"
 #include "model/items.h"
 #include "query/query.h"
+#include "rows/rows.h"
 #include "server/data_folder.h"
 
 namespace orrery::server {
@@ -66,11 +67,9 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
       .always_synced = settings_.durability == storage::Durability::kSync,
       .cache_bytes = 8 << 20,
       .write_buffer_bytes = settings_.write_buffer_mb << 20};
-  storage::EngineOptions state_options{.spaces = storage::StateSpaces(),
-                                       .atomic_flush = true,
-                                       .log_files = false,
-                                       .cache_bytes = settings_.cache_mb << 20,
-                                       .write_buffer_bytes = settings_.write_buffer_mb << 20};
+  storage::EngineOptions state_options = storage::StateEngineOptions();
+  state_options.cache_bytes = settings_.cache_mb << 20;
+  state_options.write_buffer_bytes = settings_.write_buffer_mb << 20;
   ORRERY_TRY(auto log, storage::OpenRocksEngine(settings_.data + "/log", log_options));
   ORRERY_TRY(auto state, storage::OpenRocksEngine(settings_.data + "/state", state_options));
   storage::StoreOptions store_options;
@@ -244,12 +243,18 @@ Status Node::StartHttp() {
   }
   endpoint_ =
       (settings_.dev ? "http://" : "https://") + host + ":" + std::to_string(http_->port()) + "/";
-  return WriteServerFile(settings_.data, endpoint_, cluster_address());
+  return Status::Ok();
+}
+
+Status Node::ReloadCertificate() {
+  ORRERY_RETURN_IF_ERROR(http_->ReloadCertificate());
+  return cassandra_ == nullptr ? Status::Ok() : cassandra_->ReloadCertificate();
 }
 
 Status Node::Start() {
   model::SetConditionCompiler(CompileQuery);
   model::RegisterItemOperations(registry_);
+  rows::RegisterRowOperations(registry_);
   ORRERY_RETURN_IF_ERROR(PrepareDataFolder(settings_.data));
   workers_->Start();
   ORRERY_RETURN_IF_ERROR(OpenInstance());
@@ -273,6 +278,11 @@ Status Node::Start() {
                                                  instance_->replicas(), clock_, random_,
                                                  service_options, &metrics_);
   ORRERY_RETURN_IF_ERROR(StartHttp());
+  if (settings_.cassandra) {
+    ORRERY_RETURN_IF_ERROR(StartCassandra());
+  }
+  ORRERY_RETURN_IF_ERROR(
+      WriteServerFile(settings_.data, endpoint_, cluster_address(), cassandra_port()));
   if (instance_->clustered()) {
     workers_->at(0).Spawn(AnnounceUntilDone(announcing_.Enter()));
   }
@@ -294,6 +304,9 @@ void Node::Stop() {
   if (http_ != nullptr) {
     http_->Stop(kStopGrace);
   }
+  if (cassandra_ != nullptr) {
+    cassandra_->Stop(kStopGrace);
+  }
   if (peer_client_ != nullptr) {
     peer_client_->Stop();
     peer_server_->Stop();
@@ -309,6 +322,7 @@ void Node::Stop() {
   // Sockets go before the loops they live on; what still waits on the loops refers to everything
   // else.
   http_.reset();
+  cassandra_.reset();
   peer_server_.reset();
   peer_client_.reset();
   transport_.reset();

@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "api/cassandra/server.h"
+#include "api/cassandra/service.h"
 #include "api/sql/service.h"
 #include "base/random.h"
 #include "base/time.h"
@@ -35,10 +37,12 @@ class Node {
   Status Start();
   void Stop();
   // Takes a changed certificate; on an error the old one stays.
-  Status ReloadCertificate() { return http_->ReloadCertificate(); }
+  Status ReloadCertificate();
   std::string certificate_file() const { return certificate_file_; }
   std::string key_file() const { return key_file_; }
   std::string endpoint() const { return endpoint_; }
+  // Where clients of Cassandra are served; 0: nowhere.
+  uint16_t cassandra_port() const { return cassandra_ == nullptr ? 0 : cassandra_->port(); }
   // From the cluster that it was part of: nobody talks to it any more.
   bool removed() const { return removed_; }
   // host:port for other nodes; empty if it is alone.
@@ -51,6 +55,9 @@ class Node {
   Status PrepareKeys();
   Status StartLoopback();
   Status StartHttp();
+  // Clients of Cassandra (cassandra_node.cc).
+  Status StartCassandra();
+  cql::ClusterView CassandraNodes() const;
   // In the catalog, and in the file for `orrery keys`.
   runtime::Task<Status> ChangeKeys(std::vector<model::KeyChange> keys);
   // The newest keys. Blocks.
@@ -110,6 +117,8 @@ class Node {
   Metrics metrics_;
   std::unique_ptr<api::sql::Service> service_;
   std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<cassandra::Service> cassandra_service_;
+  std::unique_ptr<cassandra::CassandraServer> cassandra_;
   std::mutex keys_mutex_;      // the file of keys
   std::mutex identity_mutex_;  // the file of the identity, and
   cluster::NodeIdentity identity_;

@@ -104,6 +104,13 @@ Status SetPort(Settings& settings, std::string_view text) {
   return Status::Ok();
 }
 
+Status SetCassandraPort(Settings& settings, std::string_view text) {
+  uint64_t port = 0;
+  ORRERY_RETURN_IF_ERROR(SetNumber(port, text, 0, 65535));
+  settings.cassandra_port = static_cast<uint16_t>(port);
+  return Status::Ok();
+}
+
 Status SetWorkers(Settings& settings, std::string_view text) {
   uint64_t workers = 0;
   ORRERY_RETURN_IF_ERROR(SetNumber(workers, text, 0, 1024));
@@ -123,6 +130,12 @@ const Row kRows[] = {
     {"server.key", "", "PEM file of the certificate's key", ORRERY_TEXT(key)},
     {"server.metrics_public", "false", "/metrics also for clients that are not on this machine",
      ORRERY_BOOL(metrics_public)},
+    {"cassandra.enabled", "true", "serve clients of Cassandra", ORRERY_BOOL(cassandra)},
+    {"cassandra.port", "",
+     "the port of the Cassandra API; 0: any free one; empty: 9042, or any if server.port is 0",
+     SetCassandraPort},
+    {"cassandra.data_center", "datacenter1", "what drivers call localDataCenter",
+     ORRERY_TEXT(cassandra_data_center)},
     {"account.name", "orrery", "the id of the account", ORRERY_TEXT(account)},
     {"account.endpoint", "", "the URL told to clients; empty: the one they asked",
      ORRERY_TEXT(endpoint)},

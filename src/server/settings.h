@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,10 @@ struct Settings {
   std::string certificate;  // empty: one is made at first start
   std::string key;
   bool metrics_public = false;
+
+  bool cassandra = true;
+  std::optional<uint16_t> cassandra_port;  // none: 9042, or any if server.port is any
+  std::string cassandra_data_center = "datacenter1";
 
   std::string account = "orrery";
   std::string endpoint;

@@ -36,9 +36,6 @@ uint64_t HashOf(std::string_view bytes) {
 }
 
 storage::EngineOptions LogOptions() { return {.spaces = storage::LogSpaces()}; }
-storage::EngineOptions StateOptions() {
-  return {.spaces = storage::StateSpaces(), .atomic_flush = true, .log_files = false};
-}
 
 class InstanceNode final : public SimNode, private replication::RaftObserver {
  public:
@@ -205,8 +202,9 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
     options.placement.max_moves = 2;
     options.limits.placement = options.placement;
     return std::make_unique<Instance>(std::move(options), env_.open_log(LogOptions()),
-                                      env_.open_state(StateOptions()), StoreOptions(), env_.workers,
-                                      env_.clock, env_.random, registry_, &env_.transport);
+                                      env_.open_state(storage::StateEngineOptions()),
+                                      StoreOptions(), env_.workers, env_.clock, env_.random,
+                                      registry_, &env_.transport);
   }
   Status Open() {
     auto instance = Make(shared_->identities.at(env_.self));

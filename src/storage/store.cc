@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "base/log.h"
+#include "cql/row.h"
 #include "runtime/worker.h"
 #include "storage/log_format.h"
 
@@ -21,6 +22,25 @@ void NameThread(const char* name) { pthread_setname_np(pthread_self(), name); }
 }  // namespace
 
 std::vector<std::string> LogSpaces() { return {"log"}; }
+namespace {
+
+// Rows of Cassandra tables are merged; nothing else is.
+class RowMerger final : public Merger {
+ public:
+  const char* name() const override { return "orrery.rows"; }
+  std::string Merge(std::string_view, const std::string_view* existing,
+                    const std::vector<std::string_view>& operands) const override {
+    return cql::MergeRows(existing == nullptr ? std::nullopt : std::optional(*existing), operands);
+  }
+};
+
+}  // namespace
+
+EngineOptions StateEngineOptions() {
+  static const RowMerger merger;
+  return {.spaces = StateSpaces(), .merger = &merger, .atomic_flush = true, .log_files = false};
+}
+
 std::vector<std::string> StateSpaces() { return {"replica", "items", "index", "catalog"}; }
 
 Store::Store(std::unique_ptr<Engine> log, std::unique_ptr<Engine> state, StoreOptions options)

@@ -55,6 +55,8 @@ namespace orrery::storage {
 // EngineOptions::spaces of the two engines.
 std::vector<std::string> LogSpaces();
 std::vector<std::string> StateSpaces();
+// Of the state, but for sizes.
+EngineOptions StateEngineOptions();
 
 enum class Durability : uint8_t { kSync, kPeriodic };
 

@@ -19,9 +19,7 @@ constexpr int kGroups = 3;
 constexpr int kWriters = 3;
 
 EngineOptions NodeLog() { return {.spaces = LogSpaces(), .compress = false}; }
-EngineOptions NodeState() {
-  return {.spaces = StateSpaces(), .atomic_flush = true, .log_files = false};
-}
+EngineOptions NodeState() { return StateEngineOptions(); }
 
 // Each set writes its number under two keys of its writer and one key of its own; all or none of
 // them may be there.

@@ -18,9 +18,7 @@
 namespace orrery::storage {
 
 inline EngineOptions NodeLog() { return {.spaces = LogSpaces()}; }
-inline EngineOptions NodeState() {
-  return {.spaces = StateSpaces(), .atomic_flush = true, .log_files = false};
-}
+inline EngineOptions NodeState() { return StateEngineOptions(); }
 
 inline LogEntry CommandOf(std::string payload, uint64_t term = 1) {
   return {.term = term, .payload = std::make_shared<const std::string>(std::move(payload))};

@@ -153,12 +153,17 @@ Epk ComputeMultiEpk(const PartitionKey& key) {
 }
 
 bool UsesNumbers(const PartitionKeyDefinition& definition) {
-  return definition.kind != KeyKind::kMultiHash && definition.version == 1;
+  return (definition.kind == KeyKind::kHash || definition.kind == KeyKind::kRange) &&
+         definition.version == 1;
 }
 
 }  // namespace
 
 Epk ComputeEpk(const PartitionKeyDefinition& definition, const PartitionKey& key) {
+  if (definition.kind == KeyKind::kToken) {
+    ORRERY_CHECK(key.components.size() == 1);
+    return CassandraEpk(key.components[0].string());
+  }
   ORRERY_CHECK(key.components.size() == definition.paths.size());
   if (definition.kind == KeyKind::kMultiHash) {
     return ComputeMultiEpk(key);
@@ -182,11 +187,26 @@ EpkRange PrefixRange(const PartitionKeyDefinition& definition, const PartitionKe
   return {std::move(prefix), std::move(end)};
 }
 
+namespace {
+
+// The last place of the band that hashes of this definition use, of those that are no numbers.
+unsigned __int128 LastPlace(const PartitionKeyDefinition& definition) {
+  using Wide = unsigned __int128;
+  return definition.kind == KeyKind::kToken ? ~Wide{0} >> 1 : Wide{kHighMask} << 64 | UINT64_MAX;
+}
+
+// A token is not cut.
+unsigned __int128 WholeToken(const PartitionKeyDefinition& definition, unsigned __int128 place) {
+  return definition.kind == KeyKind::kToken ? place >> 63 << 63 : place;
+}
+
+}  // namespace
+
 std::vector<Epk> EvenBoundaries(const PartitionKeyDefinition& definition, size_t parts) {
   using Wide = unsigned __int128;
   ORRERY_CHECK(parts >= 1);
   bool numbers = UsesNumbers(definition);
-  Wide last = numbers ? Wide{0xFFFF'FFFF} : Wide{kHighMask} << 64 | UINT64_MAX;
+  Wide last = numbers ? Wide{0xFFFF'FFFF} : LastPlace(definition);
   Wide step = last / parts;
   Wide rest = last % parts;
   std::vector<Epk> boundaries;
@@ -197,6 +217,7 @@ std::vector<Epk> EvenBoundaries(const PartitionKeyDefinition& definition, size_t
     if (numbers) {
       AppendNumber1(static_cast<double>(static_cast<uint64_t>(at)), boundary);
     } else {
+      at = WholeToken(definition, at);
       AppendU128(static_cast<uint64_t>(at >> 64), static_cast<uint64_t>(at), boundary);
     }
   }
@@ -239,8 +260,8 @@ Epk MiddleOf(const PartitionKeyDefinition& definition, const EpkRange& range) {
   } else {
     using Wide = unsigned __int128;
     Wide from = NumberOf(range.min);
-    Wide to = ends_the_ring ? Wide{kHighMask} << 64 | UINT64_MAX : NumberOf(range.max);
-    Wide at = from + (to - from) / 2;
+    Wide to = ends_the_ring ? LastPlace(definition) : NumberOf(range.max);
+    Wide at = WholeToken(definition, from + (to - from) / 2);
     AppendU128(static_cast<uint64_t>(at >> 64), static_cast<uint64_t>(at), middle);
   }
   bool inside = middle > range.min && (ends_the_ring || middle < range.max);
@@ -262,9 +283,21 @@ int64_t CassandraToken(std::string_view partition_key) {
 
 Epk CassandraEpk(std::string_view partition_key) {
   Hash128 hash = CassandraHash(partition_key);
+  const uint64_t token = static_cast<uint64_t>(Token(hash)) ^ uint64_t { 1 } << 63;
   Epk epk;
-  AppendU128(static_cast<uint64_t>(Token(hash)) ^ uint64_t{1} << 63, hash.second, epk);
+  AppendU128(token >> 1, token << 63 | hash.second >> 1, epk);
   return epk;
+}
+
+Epk TokenEpk(int64_t token) {
+  const uint64_t place = static_cast<uint64_t>(token) ^ uint64_t { 1 } << 63;
+  Epk epk;
+  AppendU128(place >> 1, place << 63, epk);
+  return epk;
+}
+
+int64_t TokenOf(std::string_view epk) {
+  return static_cast<int64_t>(static_cast<uint64_t>(NumberOf(epk) >> 63) ^ uint64_t{1} << 63);
 }
 
 }  // namespace orrery::types

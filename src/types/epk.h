@@ -4,7 +4,8 @@
 //   Hash, version 2   16 bytes, murmur3 x64-128 of all components, first byte masked with 3F
 //   MultiHash         16 bytes a level, each level hashed and masked alone
 //   Hash, version 1   number-encoded murmur3 x86-32, then the (truncated) components themselves
-// Cassandra tables use CassandraEpk: the token of Murmur3Partitioner, in order, then 64 more bits.
+// Cassandra tables use CassandraEpk: a zero bit, the token of Murmur3Partitioner, in order, then 63
+// more bits of the hash. So no place begins with FF, which stands for the end of every ring.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ struct EpkRange {
   bool operator==(const EpkRange&) const = default;
 };
 
-// REQUIRES: as many components as the definition has paths (PrefixRange takes fewer).
+// REQUIRES: as many components as the definition has paths (PrefixRange takes fewer); of kToken one
+// string, the serialized key.
 Epk ComputeEpk(const PartitionKeyDefinition& definition, const PartitionKey& key);
 
 // The range of all keys that start with these components (MultiHash, fewer than all of the levels),
@@ -44,8 +46,12 @@ Epk MiddleOf(const PartitionKeyDefinition& definition, const EpkRange& range);
 
 // The token of Cassandra's Murmur3Partitioner (its own variant of murmur3 x64-128: signed tail
 // bytes; Long.MIN_VALUE becomes Long.MAX_VALUE), and the Epk that a Cassandra table gives to it:
-// the token with its sign bit flipped, big endian, followed by the second half of the hash.
+// the token with its sign bit flipped, followed by the second half of the hash, all of it one bit
+// to the right.
 int64_t CassandraToken(std::string_view partition_key);
 Epk CassandraEpk(std::string_view partition_key);
+// Where the keys of a token begin, and the token of a place.
+Epk TokenEpk(int64_t token);
+int64_t TokenOf(std::string_view epk);
 
 }  // namespace orrery::types

@@ -225,7 +225,14 @@ TEST(CassandraTokenTest, TheOrderOfEpksIsTheOrderOfTokens) {
     std::string b = std::to_string(random.Next());
     EXPECT_EQ(CassandraEpk(a) < CassandraEpk(b), CassandraToken(a) < CassandraToken(b));
   }
-  EXPECT_EQ(ToHex(CassandraEpk("")), "80000000000000000000000000000000");
+  EXPECT_EQ(ToHex(CassandraEpk("")), "40000000000000000000000000000000");
+  for (int64_t token : {INT64_MIN, INT64_MIN + 1, int64_t{-1}, int64_t{0}, int64_t{1}, INT64_MAX}) {
+    EXPECT_EQ(TokenOf(TokenEpk(token)), token);
+    EXPECT_GE(TokenEpk(token)[0], 0);
+  }
+  EXPECT_EQ(TokenOf(CassandraEpk("hello")), CassandraToken("hello"));
+  EXPECT_GE(CassandraEpk("hello"), TokenEpk(CassandraToken("hello")));
+  EXPECT_LT(CassandraEpk("hello"), TokenEpk(CassandraToken("hello") + 1));
 }
 
 TEST(Murmur3Test, IsTheStandardHash) {

@@ -231,6 +231,11 @@ Status PartitionKeyDefinition::Validate() const {
     return Status(Code::kInvalidArgument,
                   "a partition key has version 1 or 2, found " + std::to_string(version));
   }
+  if (kind == KeyKind::kToken) {
+    // As many columns as there are, with any name: nobody looks for them in a document.
+    return paths.empty() ? Status(Code::kInvalidArgument, "a partition key has at least one path")
+                         : Status::Ok();
+  }
   if (paths.empty() || paths.size() > kPathsMax) {
     return Status(Code::kInvalidArgument,
                   "a partition key has 1 to 3 paths, found " + std::to_string(paths.size()));

@@ -56,7 +56,8 @@ struct PartitionKey {
   bool operator==(const PartitionKey&) const = default;
 };
 
-enum class KeyKind : uint8_t { kHash, kMultiHash, kRange };
+// kToken: of a Cassandra table, by the bytes of its partition key columns.
+enum class KeyKind : uint8_t { kHash, kMultiHash, kRange, kToken };
 
 // The partition key definition of a container.
 struct PartitionKeyDefinition {

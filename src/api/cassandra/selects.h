@@ -1,0 +1,133 @@
+// SELECT: compiled once, run page by page.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/cassandra/responses.h"
+#include "api/cassandra/restrictions.h"
+#include "api/cassandra/row_values.h"
+#include "base/status.h"
+#include "base/time.h"
+#include "cql/ast.h"
+#include "cql/schema.h"
+#include "cql/selection.h"
+#include "cql/term.h"
+#include "model/catalog_types.h"
+#include "partition/router.h"
+#include "runtime/task.h"
+
+namespace orrery::cassandra {
+
+class SelectPlan {
+ public:
+  // The table must outlive it. `filters`: whatever the key does not find is filtered, as in the
+  // small tables of the system.
+  static Result<SelectPlan> Compile(const cql::Select& select, const Preparation& in, bool filters);
+
+  const cql::Table& table() const { return *table_; }
+  const cql::Selection& selection() const { return selection_; }
+  const Restrictions& where() const { return where_; }
+  // The columns of the result.
+  std::vector<ColumnSpec> Columns() const;
+  // Names them: another id when they are different.
+  std::string MetadataId() const;
+  const EncodedColumns& Encoded(int version) const { return encoded_[version - 3]; }
+
+ private:
+  friend class SelectRun;
+  Status AddOrder(const cql::Select& select);
+  Status CheckDistinct(const cql::Select& select) const;
+
+  const cql::Table* table_ = nullptr;
+  Restrictions where_;
+  cql::Selection selection_;
+  bool distinct_ = false;
+  bool reversed_ = false;
+  bool ordered_ = false;
+  bool with_static_ = false;
+  std::vector<bool> needed_;  // by selection or filters
+  std::optional<cql::Term> limit_;
+  std::optional<cql::Term> partition_limit_;
+  EncodedColumns encoded_[3];  // of versions 3, 4, 5
+};
+
+// What a page is read with.
+struct SelectContext {
+  partition::Router& router;
+  const Clock& clock;
+  std::shared_ptr<const model::Container> container;  // null: of the system
+  partition::ReadLevel level = partition::ReadLevel::kStrong;
+  std::optional<int32_t> page_size;
+  std::optional<std::string_view> paging_state;
+  RowsWriter::Options rows;
+  int version = 4;
+};
+
+// One page of a SELECT.
+class SelectRun {
+ public:
+  SelectRun(const SelectPlan& plan, const SelectContext& context, const Binding& binding);
+
+  // Reads from partitions. kInvalidArgument, or why it could not be read.
+  runtime::Task<Result<Response>> Run();
+  // Of rows that are at hand, in their order: values by the places of the columns.
+  Result<Response> RunOver(const std::vector<std::vector<std::optional<std::string>>>& rows);
+  partition::RequestUnits charge() const { return charge_; }
+
+ private:
+  // Where to go on.
+  struct Position {
+    uint32_t partition = 0;  // of those that are named
+    types::Epk place;        // else: on the ring
+    std::string after;
+    uint32_t after_rows = 0;
+    uint32_t given_here = 0;     // rows of the partition of `after`
+    uint64_t left = UINT64_MAX;  // of LIMIT
+  };
+  Status Begin();
+  Status ReadPosition(std::string_view state);
+  std::string WritePosition() const;
+  runtime::Task<Status> ReadNamed();
+  runtime::Task<Status> ReadRange();
+  rows::ReadRows NewRead() const;
+  Status TakePage(const rows::RowPage& page);
+  // A row that fits everything but limits.
+  Status TakeRow();
+  Result<bool> Holds() const;
+  Status Emit(std::vector<cql::Bound>& row);
+  bool PageFull() const;
+  bool Done() const { return position_.left == 0; }
+  Response Finish(bool more);
+  Status SortRows();
+
+  const SelectPlan& plan_;
+  const SelectContext& context_;
+  const Binding& binding_;
+  const cql::Bindings bindings_;
+  RowValues row_;
+  RowsWriter writer_;
+  std::optional<cql::Aggregator> groups_;
+  Position position_;
+  uint32_t partition_limit_ = 0;
+  bool filters_ = false;
+  std::vector<rows::RowSpan> spans_;
+  std::vector<std::string> partitions_;
+  types::EpkRange range_;
+  std::vector<cql::Bound> out_;
+  partition::RequestUnits charge_;
+  // Rows of several partitions, to be put in order.
+  bool sorts_ = false;
+  struct Sorted {
+    std::string key;
+    std::vector<std::optional<std::string>> values;
+  };
+  std::vector<Sorted> sorted_;
+  std::string_view clustering_;  // of the row that is taken
+};
+
+}  // namespace orrery::cassandra

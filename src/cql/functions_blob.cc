@@ -1,0 +1,127 @@
+// Values as bytes and as JSON, and the token of a partition key.
+#include "base/bytes.h"
+#include "cql/function_table.h"
+#include "cql/letters.h"
+#include "cql/value.h"
+#include "cql/value_json.h"
+#include "types/epk.h"
+
+namespace orrery::cql {
+namespace {
+
+using Values = std::span<const MaybeView>;
+
+void AddBlobPair(FunctionTable& table, const std::string& name, TypeId id) {
+  DataType type = id;
+  table.Add({.name = name + "_as_blob",
+             .arguments = {type},
+             .result = TypeId::kBlob,
+             .run = [](Values values, FunctionContext&) -> Result<MaybeBytes> {
+               return std::string(*values[0]);
+             }});
+  std::string from = "blob_as_" + name;
+  table.Add({.name = from,
+             .arguments = {TypeId::kBlob},
+             .result = type,
+             .run = [type, from](Values values, FunctionContext&) -> Result<MaybeBytes> {
+               if (!ValidateValue(type, *values[0]).ok()) {
+                 return Error(Code::kInvalidArgument,
+                              "In call to function system." + from + ", value 0x" +
+                                  Lower(std::string_view(ToHex(*values[0]))) +
+                                  " is not a valid binary representation for type " + type.ToCql());
+               }
+               return std::string(*values[0]);
+             }});
+}
+
+Result<FunctionPtr> TokenFunction(const CallSite& site, std::span<const Argument> arguments) {
+  if (site.table == nullptr) {
+    return FunctionPtr();
+  }
+  Function token{.name = "token", .arguments = {}, .result = TypeId::kBigint, .run = {}};
+  for (const Column& column : site.table->partition_key()) {
+    token.arguments.push_back(column.type);
+  }
+  ORRERY_TRY_STATUS(CheckCount("system.token", token.arguments.size(), arguments.size()));
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].fit(token.arguments[i]) == Fit::kNo) {
+      return Error(Code::kInvalidArgument,
+                   "Type error: " + arguments[i].text() + " cannot be passed as argument " +
+                       std::to_string(i) + " of function system.token of type " +
+                       token.arguments[i].ToCql());
+    }
+  }
+  token.run = [](Values values, FunctionContext&) -> Result<MaybeBytes> {
+    if (values.size() == 1) {
+      return BigintBytes(types::CassandraToken(*values[0]));
+    }
+    std::string key;  // as a composite: length, bytes, 0
+    for (const MaybeView& value : values) {
+      WireWriter writer(key);
+      writer.ShortBytes(*value);
+      writer.Byte(0);
+    }
+    return BigintBytes(types::CassandraToken(key));
+  };
+  return std::make_shared<const Function>(std::move(token));
+}
+
+Result<FunctionPtr> ToJsonFunction(const CallSite& site, std::span<const Argument> arguments) {
+  if (!site.selection) {
+    return Error(Code::kInvalidArgument,
+                 "toJson() may only be used within the selection clause of SELECT statements");
+  }
+  ORRERY_TRY_STATUS(CheckCount("system." + std::string(site.name), 1, arguments.size()));
+  auto type = arguments[0].type ? arguments[0].type : arguments[0].guess;
+  if (!type) {
+    return Error(Code::kInvalidArgument, "Cannot infer type for term " + arguments[0].text() +
+                                             " in selection clause (try using a cast to force a "
+                                             "type)");
+  }
+  auto run = [type = *type](Values values, FunctionContext&) -> Result<MaybeBytes> {
+    std::string json;
+    AppendValueJson(type, values[0], json);
+    return json;
+  };
+  return std::make_shared<const Function>(Function{.name = std::string(site.name),
+                                                   .arguments = {*type},
+                                                   .result = TypeId::kText,
+                                                   .run = run,
+                                                   .takes_null = true});
+}
+
+Result<FunctionPtr> FromJsonFunction(const CallSite& site, std::span<const Argument> arguments) {
+  if (site.selection) {
+    return Error(Code::kInvalidArgument,
+                 "fromJson() cannot be used in the selection clause of a SELECT statement");
+  }
+  ORRERY_TRY_STATUS(CheckCount("system." + std::string(site.name), 1, arguments.size()));
+  if (!site.wanted) {
+    return Error(Code::kInvalidArgument, "fromJson() cannot be used here: its type is not known");
+  }
+  auto run = [type = *site.wanted](Values values, FunctionContext&) -> Result<MaybeBytes> {
+    return ValueFromJson(type, *values[0]);
+  };
+  return std::make_shared<const Function>(Function{.name = std::string(site.name),
+                                                   .arguments = {TypeId::kText},
+                                                   .result = *site.wanted,
+                                                   .run = run});
+}
+
+}  // namespace
+
+void AddBlobFunctions(FunctionTable& table) {
+  for (TypeId id :
+       {TypeId::kAscii, TypeId::kBigint, TypeId::kBoolean, TypeId::kCounter, TypeId::kDecimal,
+        TypeId::kDouble, TypeId::kFloat, TypeId::kInt, TypeId::kTimestamp, TypeId::kUuid,
+        TypeId::kText, TypeId::kVarint, TypeId::kTimeuuid, TypeId::kInet, TypeId::kDate,
+        TypeId::kTime, TypeId::kSmallint, TypeId::kDuration, TypeId::kTinyint}) {
+    AddBlobPair(table, DataType(id).ToCql(), id);
+  }
+  AddBlobPair(table, "varchar", TypeId::kText);
+  table.AddFactory("token", TokenFunction);
+  table.AddFactory("to_json", ToJsonFunction);
+  table.AddFactory("from_json", FromJsonFunction);
+}
+
+}  // namespace orrery::cql
