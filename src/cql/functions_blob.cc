@@ -2,9 +2,9 @@
 #include "base/bytes.h"
 #include "cql/function_table.h"
 #include "cql/letters.h"
+#include "cql/partition_token.h"
 #include "cql/value.h"
 #include "cql/value_json.h"
-#include "types/epk.h"
 
 namespace orrery::cql {
 namespace {
@@ -52,16 +52,7 @@ Result<FunctionPtr> TokenFunction(const CallSite& site, std::span<const Argument
     }
   }
   token.run = [](Values values, FunctionContext&) -> Result<MaybeBytes> {
-    if (values.size() == 1) {
-      return BigintBytes(types::CassandraToken(*values[0]));
-    }
-    std::string key;  // as a composite: length, bytes, 0
-    for (const MaybeView& value : values) {
-      WireWriter writer(key);
-      writer.ShortBytes(*value);
-      writer.Byte(0);
-    }
-    return BigintBytes(types::CassandraToken(key));
+    return BigintBytes(TokenOf(values).value_or(0));
   };
   return std::make_shared<const Function>(std::move(token));
 }
