@@ -236,7 +236,7 @@ TEST(TermTest, FunctionsAreCalled) {
          {"blob", "int_as_blob(1)", "0x00000001"},
          {"int", "blobAsInt(0x00000002)", "2"},
          {"int", "blobAsInt(0x02)",
-          "In call to function system.blob_as_int, value 0x02 is not a valid binary representation "
+          "In call to function system.blobasint, value 0x02 is not a valid binary representation "
           "for type int"},
          {"timeuuid", "minTimeuuid('1970-01-01 00:00')", "13814000-1dd2-11b2-8080-808080808080"},
          {"timeuuid", "maxTimeuuid(0)", "1381670f-1dd2-11b2-7f7f-7f7f7f7f7f7f"},
