@@ -254,6 +254,15 @@ Result<std::optional<std::string>> Filter::Checked(Bound value) const {
     return Error(Invalid("Invalid comparison with null for operator \"" +
                          std::string(SignOf(comparison_)) + "\""));
   }
+  if (target_ == RelationTarget::kTuple && value.has_value()) {
+    PartReader parts(type_, value.bytes());
+    for (uint16_t column : columns_) {
+      if (!parts.Next() || !parts.value()) {
+        return Error(
+            Invalid("Invalid null value in condition for column " + table_->columns[column].name));
+      }
+    }
+  }
   return std::move(value).TakeValue();
 }
 

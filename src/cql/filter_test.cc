@@ -160,6 +160,7 @@ TEST(FilterTest, WrongRelationsAreExplained) {
       {"b LIKE 'a%'",
        "LIKE restriction is only supported on properly indexed columns. b LIKE 'a%' is not valid."},
       {"d > 1h", "Slice restrictions are not supported on duration columns"},
+      {"(a, b) > (1, null)", "Invalid null value in condition for column b"},
       {"(a, b) > (1)", "Expected 2 elements in value tuple, but got 1: (1)"},
   };
   for (const Row& row : rows) {

@@ -167,6 +167,10 @@ TEST(FunctionsTest, Casts) {
          {"cast(1 AS text)", "text 1"},
          {"cast(true AS text)", "text true"},
          {"cast(1 AS boolean)", "int cannot be cast to boolean"},
+         {"cast(1 AS date)",
+          "Invalid call to function system.cast_as_date, none of its type signatures match (known "
+          "type signatures: system.cast_as_date : (timeuuid) -> date, system.cast_as_date : "
+          "(timestamp) -> date)"},
          {"cast((date) '2024-01-02' AS timestamp)", "timestamp 2024-01-02T00:00:00.000Z"},
          {"cast((timestamp) '2024-01-02 10:00' AS date)", "date 2024-01-02"},
          {"cast((timestamp) '2024-01-02' AS text)", "text 2024-01-02T00:00:00.000Z"}});
