@@ -227,6 +227,22 @@ TEST(FunctionsTest, Vectors) {
           "All arguments must have the same vector dimensions"}});
 }
 
+TEST(FunctionsTest, Masks) {
+  Check({{"mask_null((int) 5)", "int null"},
+         {"mask_default((int) 5)", "int 0"},
+         {"mask_default((text) 'a')", "text ****"},
+         {"mask_default((date) '2024-01-01')", "date 1970-01-01"},
+         {"mask_default((list<int>) [1])", "list<int> []"},
+         {"mask_default((tuple<int, text>) (1, 'a'))", "frozen<tuple<int, text>> (0, '****')"},
+         {"mask_replace((int) 5, 7)", "int 7"},
+         {"mask_inner((text) 'h\u00e4llo', 1, 2)", "text h**lo"},
+         {"mask_outer((text) 'hello', 1, 2)", "text *el**"},
+         {"mask_inner((text) 'hello', null, 1, '#')", "text ####o"},
+         {"mask_inner((text) 'hello', 1, 2, 'ab')",
+          "The padding argument for function system.mask_inner should be single-character, but "
+          "'ab' has 2 characters."}});
+}
+
 TEST(FunctionsTest, NullsGoThrough) {
   Check({{"abs((int) null)", "int null"},
          {"1 + (int) null", "int null"},
