@@ -122,6 +122,9 @@ TEST(OperationTest, WhatCannotBeComputedFails) {
 TEST(OperationTest, TimesMoveByDurations) {
   Check({{"(timestamp) '2024-01-31' + 1mo", "timestamp 2024-02-29T00:00:00.000Z"},
          {"(timestamp) '2024-03-31 10:00' - 1mo2h", "timestamp 2024-02-29T08:00:00.000Z"},
+         {"(timestamp) -9223372036854775808 - 1d",
+          "the operation 'timestamp - duration' failed: the result is out of range"},
+         {"(timestamp) -1 + 1ms", "timestamp 1970-01-01T00:00:00.000Z"},
          {"(date) '2024-01-31' + 1d", "date 2024-02-01"},
          {"(date) '2024-03-31' - 1y1mo", "date 2023-02-28"},
          {"(date) '2024-03-31' + 48h", "date 2024-04-02"},
@@ -139,7 +142,9 @@ TEST(FunctionsTest, TheCurrentTime) {
          {"dateOf(now())", "timestamp 2023-11-14T22:13:20.123Z"},
          {"unixTimestampOf(now())", "bigint 1700000000123"},
          {"to_unix_timestamp(current_date())", "bigint 1699920000000"},
-         {"toDate((timestamp) -1)", "date 1969-12-31"}});
+         {"toDate((timestamp) -1)", "date 1969-12-31"},
+         {"maxTimeuuid((timestamp) 9223372036854775807)",
+          "timeuuid 13813fff-1dd2-11b2-7f7f-7f7f7f7f7f7f"}});
 }
 
 TEST(FunctionsTest, EveryTypeIsABlobAndBack) {
