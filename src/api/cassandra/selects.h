@@ -98,7 +98,6 @@ class SelectRun {
   Status TakePage(const rows::RowPage& page);
   // A row that fits everything but limits.
   Status TakeRow();
-  Result<bool> Holds() const;
   Status Emit(std::vector<cql::Bound>& row);
   bool PageFull() const;
   bool Done() const { return position_.left == 0; }
@@ -114,7 +113,7 @@ class SelectRun {
   std::optional<cql::Aggregator> groups_;
   Position position_;
   uint32_t partition_limit_ = 0;
-  bool filters_ = false;
+  std::vector<cql::BoundFilter> filters_;
   std::vector<rows::RowSpan> spans_;
   std::vector<std::string> partitions_;
   types::EpkRange range_;

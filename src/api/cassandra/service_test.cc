@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <set>
+
 #include "api/cassandra/test_service.h"
 
 namespace orrery::cassandra {
@@ -67,6 +70,47 @@ TEST(ServiceTest, AConditionSeesWhatIsThere) {
   service.Ask("DELETE FROM k.t USING TIMESTAMP 9000000000000000000 WHERE a = 1");
   EXPECT_EQ(service.Ask("INSERT INTO k.t (a, v) VALUES (1, 7) IF NOT EXISTS"), "true");
   EXPECT_EQ(service.Ask("SELECT a, v FROM k.t"), "1, 7");
+}
+
+// Several partitions are written, or none, whenever the process ends.
+TEST(ServiceTest, ALoggedBatchIsDoneToItsEnd) {
+  model::TestMachine machine;
+  std::vector<model::TestMachine> cuts;
+  model::TestNodeOptions options;
+  bool watching = false;
+  // What a power cut leaves just before each write to the log, and at the end.
+  options.before_log = [&](storage::WatchedEngine::Call) {
+    if (watching) {
+      cuts.push_back(machine.AfterPowerCut());
+    }
+    return Status::Ok();
+  };
+  {
+    TestService service(machine, options);
+    service.Ask(kKeyspace);
+    service.Ask("CREATE TABLE k.t (a int PRIMARY KEY, v list<int>)");
+    watching = true;
+    EXPECT_EQ(service.Ask("BEGIN BATCH UPDATE k.t SET v = v + [1] WHERE a = 1; "
+                          "UPDATE k.t SET v = v + [2] WHERE a = 2; "
+                          "UPDATE k.t SET v = [3] + v WHERE a = 3 APPLY BATCH"),
+              "void");
+    watching = false;
+    EXPECT_EQ(service.Ask("SELECT count(*) FROM k.t"), "3");
+    EXPECT_EQ(service.node().CountKeys(storage::Space::kIndex), 0u);
+    cuts.push_back(machine.AfterPowerCut());
+  }
+  ASSERT_GT(cuts.size(), 3u);
+  std::set<std::string> seen;
+  for (const model::TestMachine& cut : cuts) {
+    TestService service(cut);
+    service.node().Run(service.LookForBatches());
+    std::string rows = service.Ask("SELECT a, v FROM k.t WHERE a IN (1, 2, 3)");
+    seen.insert(rows.empty() ? "none" : std::to_string(std::ranges::count(rows, '[')));
+    EXPECT_EQ(service.node().CountKeys(storage::Space::kIndex), 0u);
+    // Done twice, it changes nothing.
+    EXPECT_EQ(rows.find("1, 1"), std::string::npos) << rows;
+  }
+  EXPECT_EQ(seen, (std::set<std::string>{"none", "3"}));
 }
 
 TEST(ServiceTest, BlindWritesArePricedAsCreates) {

@@ -21,8 +21,10 @@ class TestService {
   TestService() : TestService(model::TestMachine()) {}
   explicit TestService(model::TestMachine machine, model::TestNodeOptions options = {})
       : node_(std::move(machine), std::move(options)) {
-    service_ = std::make_unique<Service>(node_.catalog(), node_.router(), node_.clock(), random_,
-                                         ServiceOptions());
+    batches_ = std::make_unique<BatchKeeper>(node_.catalog(), node_.router(), node_.replicas(),
+                                             node_.workers(), node_.clock());
+    service_ = std::make_unique<Service>(node_.catalog(), node_.router(), *batches_, node_.clock(),
+                                         random_, ServiceOptions());
   }
 
   // Rows as text: values as CQL writes them, with commas; rows with semicolons. Of others what came
@@ -33,6 +35,11 @@ class TestService {
   const std::optional<std::string>& state() const { return state_; }
   double charge() const { return charge_; }
   model::TestNode& node() { return node_; }
+  // As the node does now and then, whatever their age.
+  runtime::Task<bool> LookForBatches() {
+    co_await batches_->Look(Duration::zero());
+    co_return true;
+  }
   Client& client() { return client_; }
 
  private:
@@ -40,6 +47,7 @@ class TestService {
 
   model::TestNode node_;
   SystemRandom random_;
+  std::unique_ptr<BatchKeeper> batches_;
   std::unique_ptr<Service> service_;
   Client client_;
   std::optional<std::string> state_;
