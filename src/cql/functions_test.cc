@@ -251,7 +251,15 @@ TEST(FunctionsTest, Masks) {
 TEST(FunctionsTest, NullsGoThrough) {
   Check({{"abs((int) null)", "int null"},
          {"1 + (int) null", "int null"},
-         {"toDate((timestamp) null)", "date null"}});
+         {"toDate((timestamp) null)", "date null"},
+         // Empty values are as good as null where there is something to compute.
+         {"abs(blobAsInt(0x))", "int null"},
+         {"blobAsInt(0x) + 1", "int null"},
+         {"-blobAsDecimal(0x)", "decimal null"},
+         {"-blobAsDecimal(0x00000001)", "decimal 0.0"},
+         {"toDate(blobAsTimestamp(0x))", "date null"},
+         {"cast(blobAsInt(0x) AS bigint)", "bigint null"},
+         {"collection_sum([blobAsInt(0x), 2])", "int 2"}});
 }
 
 // Each level asks for the types below it; the cost must not double with each.
