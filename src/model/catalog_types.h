@@ -28,6 +28,8 @@ namespace orrery::model {
 // What every node of a cluster must read before it is written (CatalogCounters::format): offers
 // with more than an amount, and operations with a claim.
 inline constexpr uint32_t kThroughputFormat = 2;
+// Operations that tell which earlier ones have ended.
+inline constexpr uint32_t kSettledFormat = 3;
 
 // The throughput of one partition where it was set.
 struct PartitionShare {

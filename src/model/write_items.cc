@@ -301,6 +301,7 @@ Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
 void Evaluation::Finish(storage::WriteSet& set) const {
   set.time = last_;
   set.id = operation_.id;
+  set.settled = operation_.settled;
   for (const auto& [id, slot] : slots_) {
     if (!slot.changed || (!slot.stored && !slot.now)) {
       continue;

@@ -260,6 +260,44 @@ TEST_P(WriteItemsTest, ARepeatedIncrementIsNotDoneTwice) {
   EXPECT_EQ(Read(), R"({"id":"1","pk":"a","n":2})");
 }
 
+TEST_P(WriteItemsTest, ALateTryOfAWriteThatHasEndedIsRefusedAndDoesNothing) {
+  Write(Create(kOne));
+  WriteItems write;
+  write.address = Address(*container, "a");
+  write.steps = {PatchStep("1", R"([{"op":"incr","path":"/n","value":1}])")};
+  ASSERT_TRUE(node.Execute(*container, write.address.epk, write).status.ok());
+  auto late = [&] {
+    return node.Run(node.replicas().Find(write.target.partition)->Execute(write)).status.code();
+  };
+  EXPECT_EQ(late(), Code::kOk) << "nobody has said yet that it has ended: the first outcome";
+  EXPECT_EQ(Read(), R"({"id":"1","pk":"a","n":2})");
+  Write(Upsert(R"({"id":"other","pk":"a"})"));
+  EXPECT_EQ(late(), Code::kUnknownOutcome);
+  node.clock().Advance(std::chrono::seconds(30));
+  Write(Upsert(R"({"id":"other","pk":"a"})"));
+  EXPECT_EQ(late(), Code::kUnknownOutcome) << "however late";
+  EXPECT_EQ(Read(), R"({"id":"1","pk":"a","n":2})");
+}
+
+TEST_P(WriteItemsTest, ALateDeleteOfALogicalPartitionIsRefused) {
+  Write(Create(kOne));
+  DeleteItems remove;
+  remove.logical_partition = Address(*container, "a");
+  ASSERT_TRUE(node.Execute(*container, remove.logical_partition->epk, remove).status.ok());
+  Write(Create(kOne));
+  auto replica = node.replicas().Find(remove.target.partition);
+  EXPECT_EQ(node.Run(replica->Execute(remove)).status.code(), Code::kUnknownOutcome);
+  EXPECT_EQ(Read(), kOne);
+}
+
+TEST_P(WriteItemsTest, OnlyWhatIsInFlightIsRemembered) {
+  for (int i = 0; i < 300; ++i) {
+    Write(Upsert(kOne));
+  }
+  auto replica = node.replicas().Find(container->map->ranges().front().id);
+  EXPECT_LT(replica->Outcomes().size(), 2000u);
+}
+
 TEST_P(WriteItemsTest, AnOutcomeIsForgottenAfterAMinute) {
   const storage::OperationId id{7, 9};
   node.Write(*container, "a", {Create(kOne)}, id);

@@ -77,11 +77,39 @@ Router::Router(ReplicaTable& replicas, const OperationRegistry& registry, FindRi
       registry_(registry),
       find_ring_(std::move(find_ring)),
       random_(random),
-      clock_(clock) {}
+      clock_(clock),
+      flights_(random) {}
+
+bool Router::TellsSettled() {
+  if (!tells_.load(std::memory_order_relaxed)) {
+    if (may_tell_ && !may_tell_()) {
+      return false;
+    }
+    tells_.store(true, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+// Only writes are remembered. The flight must last until no more try is sent.
+std::optional<Flights::Flight> Router::Name(Operation& operation) {
+  const bool named = operation.id != storage::OperationId() && operation.settled == 0;
+  if (!operation.writes() || named) {
+    return std::nullopt;
+  }
+  if (!TellsSettled()) {
+    operation.id = {.high = random_.Next(), .low = random_.Next()};
+    return std::nullopt;
+  }
+  Flights::Flight flight = flights_.Begin();
+  operation.id = flight.id();
+  operation.settled = flight.settled();
+  return flight;
+}
 
 runtime::Task<Reply> Router::Execute(Ring ring, std::string_view epk, Operation& operation) {
+  const std::optional<Flights::Flight> flight = Name(operation);
   for (int tries = 1;; ++tries) {
-    Reply reply = co_await ExecuteAt(ring, ring.map->Find(epk), operation);
+    Reply reply = co_await Try(ring, ring.map->Find(epk), operation);
     Code code = reply.status.code();
     if (code != Code::kMoved && code != Code::kSchemaChanged) {
       co_return reply;
@@ -110,9 +138,12 @@ runtime::Task<std::optional<Ring>> Router::LookAgain(const Ring& ring, int tries
 
 runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& range,
                                        Operation& operation) {
-  if (operation.id == storage::OperationId()) {
-    operation.id = {.high = random_.Next(), .low = random_.Next()};
-  }
+  const std::optional<Flights::Flight> flight = Name(operation);
+  co_return co_await Try(ring, range, operation);
+}
+
+runtime::Task<Reply> Router::Try(const Ring& ring, const PartitionRange& range,
+                                 Operation& operation) {
   // A token of a parent is satisfied: its heirs begin where it ended.
   if (!operation.tokens.empty()) {
     auto token = std::ranges::find(operation.tokens, range.id, &types::SessionToken::partition);
