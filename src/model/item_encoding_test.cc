@@ -219,6 +219,7 @@ TEST(ItemEncodingTest, WhatHasSettledGoesWithTheMessageInANewVersion) {
   write.id = {.high = 3, .low = 700};
   EXPECT_EQ(OperationRegistry::EncodeMessage(write)[0], 1);
   write.settled = 600;
+  write.again = true;
   for (partition::Claim claim : {partition::Claim(), partition::Claim{.bucket = 3}}) {
     write.claim = claim;
     const std::string message = OperationRegistry::EncodeMessage(write);
@@ -226,6 +227,7 @@ TEST(ItemEncodingTest, WhatHasSettledGoesWithTheMessageInANewVersion) {
     auto decoded = registry.DecodeMessage(message);
     ASSERT_TRUE(decoded);
     EXPECT_EQ((*decoded)->settled, 600u);
+    EXPECT_TRUE((*decoded)->again);
     EXPECT_EQ((*decoded)->id, write.id);
     EXPECT_EQ((*decoded)->claim, claim);
   }

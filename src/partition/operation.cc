@@ -61,6 +61,7 @@ std::string OperationRegistry::EncodeMessage(const Operation& operation) {
   }
   if (version >= kSettlingVersion) {
     encoder.Varint(operation.settled);
+    encoder.Bool(operation.again);
   }
   encoder.U8(static_cast<uint8_t>(operation.kind()));
   operation.Encode(encoder);
@@ -83,6 +84,7 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
     claim.bucket = decoder.U8();
   }
   const uint64_t settled = version >= kSettlingVersion ? decoder.Varint() : 0;
+  const bool again = version >= kSettlingVersion && decoder.Bool();
   auto kind = static_cast<OperationKind>(decoder.U8());
   auto found = decoders_.find(kind);
   if (!decoder.ok() || version < kMessageVersion || version > kSettlingVersion ||
@@ -97,6 +99,7 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
   }
   operation->id = id;
   operation->settled = settled;
+  operation->again = again;
   operation->target = target;
   operation->level = level;
   operation->claim = claim;

@@ -96,7 +96,7 @@ class Router {
   std::optional<Flights::Flight> Name(Operation& operation);
   runtime::Task<Reply> Try(const Ring& ring, const PartitionRange& range, Operation& operation);
   runtime::Task<Reply> Send(NodeId node, const Operation& operation);
-  runtime::Task<Reply> FollowLeader(Operation& operation, bool unknown);
+  runtime::Task<Reply> FollowLeader(Operation& operation);
   NodeId KnownLeader(PartitionId partition) const;
   void LearnLeader(PartitionId partition, NodeId node);
 

@@ -187,13 +187,14 @@ TEST_F(RouterTest, WhatIsTriedAgainHasItsIdAndHasNotSettledMeanwhile) {
   struct Sent {
     storage::OperationId id;
     uint64_t settled = 0;
+    bool again = false;
   };
   std::vector<Sent> sent;
   Ping other;
   Remote remote{.self = NodeId(1), .nodes = [](PartitionId) { return std::vector{NodeId(2)}; }};
   remote.call = [&](NodeId, std::string message) -> Task<Result<std::string>> {
     auto operation = registry.DecodeMessage(message);
-    sent.push_back({(*operation)->id, (*operation)->settled});
+    sent.push_back({(*operation)->id, (*operation)->settled, (*operation)->again});
     if (sent.size() == 1) {
       co_await router.ExecuteAt(RingOf(old_range, 1), old_range, other);
       co_return Error(Code::kUnknownOutcome, "the connection broke");
@@ -209,6 +210,8 @@ TEST_F(RouterTest, WhatIsTriedAgainHasItsIdAndHasNotSettledMeanwhile) {
   EXPECT_TRUE(Run(router.ExecuteAt(RingOf(elsewhere, 1), elsewhere, lost)).status.ok());
   ASSERT_EQ(sent.size(), 2u);
   EXPECT_EQ(sent[1].id, sent[0].id);
+  EXPECT_FALSE(sent[0].again);
+  EXPECT_TRUE(sent[1].again);
   EXPECT_EQ(other.settled, lost.id.low) << "it was in flight";
   Ping next;
   Execute(RingOf(old_range, 1), next);
