@@ -147,6 +147,9 @@ class WriteRows final : public partition::Operation {
  private:
   // Whether it reads before it writes.
   bool reads() const;
+  // A refusal that holds: as an entry of the log if another try may still come.
+  runtime::Task<Status> Refuse(partition::Replica& replica, const partition::Replica::Turn& turn,
+                               const partition::Reply& reply);
 };
 
 // What a condition saw.

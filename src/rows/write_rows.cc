@@ -324,6 +324,7 @@ storage::WriteSet Evaluation::Finish() {
   storage::WriteSet set;
   set.time = time_;
   set.id = write_.id;
+  set.settled = write_.settled;
   for (const auto& [key, operand] : operands_) {
     set.Merge(Space::kItems, key, operand);
   }
@@ -335,10 +336,16 @@ storage::WriteSet Evaluation::Finish() {
   return set;
 }
 
-// What is remembered of a write that was done.
-std::string Remembered(RequestUnits charge) {
+// What is remembered of a write: the charge, and of one that was refused the answer.
+std::string Remembered(const Reply& reply, bool done) {
   std::string bytes;
-  Encoder(bytes).U64(static_cast<uint64_t>(charge.hundredths()));
+  Encoder encoder(bytes);
+  encoder.U64(static_cast<uint64_t>(reply.charge.hundredths()));
+  if (!done) {
+    encoder.U8(static_cast<uint8_t>(reply.status.code()));
+    encoder.Bytes(reply.status.message());
+    encoder.Raw(reply.body);
+  }
   return bytes;
 }
 
@@ -348,10 +355,22 @@ Reply Repeated(Replica& replica, const Replica::Outcome& outcome) {
       replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
   reply.lsn = outcome.lsn;
   reply.body = WriteAnswer().Encode();
+  if (decoder.left() > 0) {
+    const auto code =
+        static_cast<Code>(std::min(decoder.U8(), static_cast<uint8_t>(Code::kInternal)));
+    reply.status = Status(code, std::string(decoder.Bytes()));
+    reply.body = decoder.Rest();
+  }
   if (!decoder.ok()) {
     reply.status = Status(Code::kUnknownOutcome, "the remembered outcome is malformed");
   }
   return reply;
+}
+
+// Of the operation, and not of who was asked and when.
+bool IsAnswer(Code code) {
+  return code == Code::kOk || code == Code::kInvalidArgument || code == Code::kTooLarge ||
+         code == Code::kForbidden || code == Code::kQuotaExceeded;
 }
 
 Status NotATable() {
@@ -377,6 +396,20 @@ RequestUnits WriteRows::least_price() const {
     }
   }
   return partition::LeastPriceOfWrite(bytes);
+}
+
+Task<Status> WriteRows::Refuse(Replica& replica, const Replica::Turn& turn, const Reply& reply) {
+  if (!again || settled == 0 || !IsAnswer(reply.status.code())) {
+    // It says something about the data: it must not come from an old leader.
+    co_return co_await replica.set().ReadBarrier();
+  }
+  storage::WriteSet set;
+  set.id = id;
+  set.settled = settled;
+  set.time = replica.NextTime();
+  set.result = Remembered(reply, false);
+  Result<Lsn> lsn = co_await replica.Commit(std::move(set), turn);
+  co_return lsn ? Status::Ok() : lsn.error();
 }
 
 Task<Reply> WriteRows::Run(Replica& replica) {
@@ -421,11 +454,10 @@ Task<Reply> WriteRows::Run(Replica& replica) {
   }
   reply.body = answer.Encode();
   if (!reply.status.ok() || !answer.applied) {
-    // A refusal says something about the data: it must not come from an old leader.
-    if (Status current = co_await replica.set().ReadBarrier(); !current.ok()) {
+    reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
+    if (Status current = co_await Refuse(replica, *turn, reply); !current.ok()) {
       reply.status = current;
     }
-    reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
     co_return reply;
   }
   if (changes.empty() && batch.empty()) {
@@ -433,7 +465,7 @@ Task<Reply> WriteRows::Run(Replica& replica) {
   }
   reply.charge += partition::PriceOfCreate(static_cast<size_t>(evaluation.growth()), 0);
   storage::WriteSet set = evaluation.Finish();
-  set.result = Remembered(reply.charge);
+  set.result = Remembered(reply, true);
   partition::LogicalSizes& sizes = replica.sizes();
   auto ticket = sizes.Begin(evaluation.prefix(), evaluation.growth());
   Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
@@ -456,6 +488,7 @@ Task<Reply> EndBatch::Run(Replica& replica) {
   storage::WriteSet set;
   set.time = replica.NextTime();
   set.id = id;
+  set.settled = settled;
   set.frees_space = true;
   set.Delete(Space::kIndex, BatchKey(prefix, batch));
   Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
@@ -531,6 +564,7 @@ Task<Reply> TruncateRows::Run(Replica& replica) {
   storage::WriteSet set;
   set.time = replica.NextTime();
   set.id = id;
+  set.settled = settled;
   for (const std::string& key : slice.keys) {
     set.Delete(Space::kItems, key);
   }
