@@ -49,6 +49,9 @@ void AddFields(const DataType& type, std::span<const CellView> cells, PartWriter
       ++next;
     }
   }
+  for (; next < type.parameters().size(); ++next) {
+    parts.Add(std::nullopt);
+  }
 }
 
 }  // namespace
