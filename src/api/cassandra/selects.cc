@@ -349,7 +349,7 @@ rows::ReadRows SelectRun::NewRead() const {
     }
     read.rows_max = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, kRowsAtOnce));
   }
-  if (!filters_) {
+  if (!filters_ && !groups_) {
     read.partition_rows_max = partition_limit_;
   }
   return read;
@@ -406,6 +406,9 @@ Status SelectRun::Emit(std::vector<Bound>& row) {
   if (Done()) {
     return Status::Ok();
   }
+  if (groups_ && partition_limit_ > 0 && groups_here_++ >= partition_limit_) {
+    return Status::Ok();
+  }
   --position_.left;
   if (sorts_) {
     if (sorted_.size() >= kSortedMax) {
@@ -432,7 +435,7 @@ Status SelectRun::TakeRow() {
     if (!holds || !*holds) {
       return holds ? Status::Ok() : holds.error();
     }
-    if (partition_limit_ > 0 && position_.given_here >= partition_limit_) {
+    if (!groups_ && partition_limit_ > 0 && position_.given_here >= partition_limit_) {
       return Status::Ok();
     }
   }
@@ -452,7 +455,11 @@ Status SelectRun::TakeRow() {
   const TimesOf times(row_, binding_.context.now_micros / 1'000'000);
   const cql::RowInput input{.values = row_.values(), .times = &times};
   if (groups_) {
-    return groups_->Add(input);
+    ORRERY_RETURN_IF_ERROR(groups_->Add(input));
+    if (position_.given_here == 1) {
+      groups_here_ = 0;  // the group that has just ended was the last of its partition
+    }
+    return Status::Ok();
   }
   out_.clear();
   if (plain != nullptr) {

@@ -114,6 +114,7 @@ class SelectRun {
   std::optional<cql::Aggregator> groups_;
   Position position_;
   uint32_t partition_limit_ = 0;
+  uint32_t groups_here_ = 0;  // of the partition whose rows are taken
   bool filters_ = false;
   std::vector<rows::RowSpan> spans_;
   std::vector<std::string> partitions_;
