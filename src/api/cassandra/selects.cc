@@ -356,7 +356,7 @@ rows::ReadRows SelectRun::NewRead() const {
     }
     read.rows_max = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, kRowsAtOnce));
   }
-  if (filters_.empty()) {
+  if (filters_.empty() && !groups_) {
     read.partition_rows_max = partition_limit_;
   }
   return read;
@@ -364,6 +364,9 @@ rows::ReadRows SelectRun::NewRead() const {
 
 Status SelectRun::Emit(std::vector<Bound>& row) {
   if (Done()) {
+    return Status::Ok();
+  }
+  if (groups_ && partition_limit_ > 0 && groups_here_++ >= partition_limit_) {
     return Status::Ok();
   }
   --position_.left;
@@ -394,7 +397,7 @@ Status SelectRun::TakeRow() {
         return Status::Ok();
       }
     }
-    if (partition_limit_ > 0 && position_.given_here >= partition_limit_) {
+    if (!groups_ && partition_limit_ > 0 && position_.given_here >= partition_limit_) {
       return Status::Ok();
     }
   }
@@ -414,7 +417,11 @@ Status SelectRun::TakeRow() {
   const TimesOf times(row_, binding_.context.now_micros / 1'000'000);
   const cql::RowInput input{.values = row_.values(), .times = &times};
   if (groups_) {
-    return groups_->Add(input);
+    ORRERY_RETURN_IF_ERROR(groups_->Add(input));
+    if (position_.given_here == 1) {
+      groups_here_ = 0;  // the group that has just ended was the last of its partition
+    }
+    return Status::Ok();
   }
   out_.clear();
   if (plain != nullptr) {

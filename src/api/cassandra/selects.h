@@ -113,6 +113,7 @@ class SelectRun {
   std::optional<cql::Aggregator> groups_;
   Position position_;
   uint32_t partition_limit_ = 0;
+  uint32_t groups_here_ = 0;  // of the partition whose rows are taken
   std::vector<cql::BoundFilter> filters_;
   std::vector<rows::RowSpan> spans_;
   std::vector<std::string> partitions_;
