@@ -86,6 +86,8 @@ class Scan {
   // Gives a row if it is alive; `full` says that the page ends here.
   Status TakeRow(std::string_view key, std::string_view value);
   void Announce();
+  // At the end of a partition: one with nothing but a static row is one row of its own.
+  bool TakeStaticAlone();
   bool full() const {
     return rows_ >= read_.rows_max || page_.bytes() >= kPageBytesMax || scanned_ >= kScannedMax ||
            scanned_bytes_ >= kScannedBytesMax;
@@ -205,6 +207,16 @@ void Scan::Announce() {
   }
 }
 
+bool Scan::TakeStaticAlone() {
+  if (!static_ || rows_here_ > 0 || announced_ || !read_.spans.empty()) {
+    return false;
+  }
+  Announce();
+  ++rows_here_;  // it is not given again where the walk goes on
+  ++rows_;
+  return true;
+}
+
 Status Scan::TakeRow(std::string_view key, std::string_view value) {
   std::string_view clustering = key.substr(prefix_.size() + 1);
   const int64_t deleted = DeletedAt(clustering);
@@ -244,10 +256,9 @@ Status Scan::RunForward(const storage::KeySpan& span) {
       return Status::Ok();
     }
     if (prefix_.empty() || !at->key().starts_with(prefix_)) {
-      // A partition with nothing but a static row is one row of its own.
-      if (static_ && rows_here_ == 0 && !announced_ && read_.spans.empty()) {
-        Announce();
-        ++rows_;
+      if (TakeStaticAlone() && full()) {
+        more_ = closed_ = true;
+        return Status::Ok();
       }
       ORRERY_RETURN_IF_ERROR(Enter(at->key(), true));
     }
@@ -271,9 +282,7 @@ Status Scan::RunForward(const storage::KeySpan& span) {
       at->Next();
     }
   }
-  if (static_ && rows_here_ == 0 && !announced_ && read_.spans.empty()) {
-    Announce();
-  }
+  TakeStaticAlone();
   return at->status();
 }
 
