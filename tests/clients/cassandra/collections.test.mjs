@@ -145,8 +145,7 @@ test("null has no place in a collection", async () => {
 test("a vector is a type of a fixed length", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, v vector<float, 3>");
   await run(`INSERT INTO ${t} (p, v) VALUES (1, [1.5, 2, -3])`);
-  const { rows, columns } = await client.execute(`SELECT v FROM ${t}`);
-  assert.match(columns[0].type.info[0]?.info ?? columns[0].type.customTypeName ?? JSON.stringify(columns[0].type), /./);
+  const { rows } = await client.execute(`SELECT v FROM ${t}`);
   assert.deepEqual([...rows[0].v], [1.5, 2, -3]);
   await client.execute(`INSERT INTO ${t} (p, v) VALUES (2, ?)`, [new types.Vector(new Float32Array([1, 2, 3]))], { prepare: true });
   await refused(client.execute(`INSERT INTO ${t} (p, v) VALUES (1, [1.5, 2])`), codes.invalid);

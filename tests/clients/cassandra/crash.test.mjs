@@ -1,7 +1,7 @@
 // kill -9 in the middle of writes: whatever was acknowledged is there.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { Server, reconnected, rowsOf } from "./server.mjs";
+import { Server, reconnected, rowsOf, until } from "./server.mjs";
 
 let server;
 let client;
@@ -51,7 +51,7 @@ test("rows, deletes, counters, lists and conditions outlive three kills", async 
     };
     const workers = Array.from({ length: 8 }, worker);
     const goal = next + 120;
-    while (next < goal) await new Promise((resolve) => setTimeout(resolve, 5));
+    await until("enough is written", () => next >= goal);
     going = false; // those that are under way go on
     await server.kill();
     await Promise.all(workers);

@@ -48,11 +48,11 @@ test("IF EXISTS and IF NOT EXISTS make nothing of it; else there are errors", as
   await refused(client.execute("DROP TYPE two.u"), codes.invalid);
   await refused(client.execute("DROP TABLE two.t"), codes.invalid, /(doesn't exist|unconfigured table|does not exist)/);
   await run("DROP KEYSPACE two", "DROP KEYSPACE IF EXISTS two", "DROP TABLE IF EXISTS two.t");
-  await refused(client.execute("DROP KEYSPACE two"), codes.configError).catch(() => refused(client.execute("DROP KEYSPACE two"), codes.invalid));
+  await refused(client.execute("DROP KEYSPACE two"), codes.invalid, /doesn't exist|does not exist/);
 });
 
 test("names are of lower case unless quoted", async () => {
-  await run(`CREATE KEYSPACE "Mixed Case" WITH replication = ${simple}`.replace("Mixed Case", "MixedCase"));
+  await run(`CREATE KEYSPACE "MixedCase" WITH replication = ${simple}`);
   await run(`CREATE TABLE "MixedCase"."Tab" (Key int PRIMARY KEY, "Value" text, "select" int)`);
   await run(`INSERT INTO "MixedCase"."Tab" (KEY, "Value", "select") VALUES (1, 'x', 2)`);
   const { columns } = await client.execute(`SELECT * FROM "MixedCase"."Tab"`);
@@ -158,8 +158,7 @@ test("mistakes in definitions are told", async () => {
     ["CREATE TABLE x (a duration PRIMARY KEY)", /duration/i],
     ["CREATE TABLE nothing.x (a int PRIMARY KEY)", /[Kk]eyspace '?nothing'?/],
     ["CREATE TABLE x (a int, b int, PRIMARY KEY (a, b)) WITH CLUSTERING ORDER BY (a ASC)", /./],
-    ["CREATE TABLE system.x (a int PRIMARY KEY)", /./],
-  ].slice(0, 12));
+  ]);
   await wrong(codes.configError, [
     ["CREATE KEYSPACE x WITH replication = {'class': 'NothingStrategy'}", /./],
     ["CREATE KEYSPACE x WITH replication = {'replication_factor': 1}", /class/],

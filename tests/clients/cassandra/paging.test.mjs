@@ -31,7 +31,7 @@ async function pages(text, fetchSize, { between = async () => {}, values, from =
   let count = 0;
   do {
     const page = await from.execute(text, values, { fetchSize, pageState, prepare: values !== undefined });
-    if (!process.env.LOOSE) assert.ok(page.rowLength <= fetchSize, `${text}: a page of ${page.rowLength}`);
+    assert.ok(page.rowLength <= fetchSize, `${text}: a page of ${page.rowLength}`);
     rows.push(...show(page.rows));
     pageState = page.pageState;
     count += 1;
@@ -146,8 +146,7 @@ test("pages go on after a restart and after ALTER TABLE", async () => {
 
 test("a state that is none is refused", async () => {
   for (const pageState of ["00", "ff".repeat(20), "0102030405"]) {
-    await refused(client.execute(`SELECT * FROM paging.${t}`, [], { fetchSize: 5, pageState }), codes.protocolError).catch(() =>
-      refused(client.execute(`SELECT * FROM paging.${t}`, [], { fetchSize: 5, pageState }), codes.invalid));
+    await refused(client.execute(`SELECT * FROM paging.${t}`, [], { fetchSize: 5, pageState }), codes.invalid, /paging state/);
   }
 });
 

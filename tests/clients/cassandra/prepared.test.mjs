@@ -29,10 +29,10 @@ test("values by name without preparing", async () => {
 test("markers everywhere", async () => {
   const t = await makeTable(client, "p int, c int, l list<int>, m map<text, int>, v int, PRIMARY KEY (p, c)");
   await client.execute(`INSERT INTO ${t} (p, c, l, m, v) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?`, [1, 1, [1, 2], { a: 1 }, 5, types.Long.fromNumber(1000), 900], { prepare: true });
-  await client.execute(`UPDATE ${t} USING TTL ? SET l[?] = ?, m[?] = ?, l = l + ? WHERE p = ? AND c IN ?`.replace("l[?] = ?, ", ""), [800, "b", 2, [3], 1, [1, 2]], { prepare: true });
+  await client.execute(`UPDATE ${t} USING TTL ? SET m[?] = ?, l = l + ? WHERE p = ? AND c IN ?`, [800, "b", 2, [3], 1, [1, 2]], { prepare: true });
   assert.deepEqual(await see(`SELECT l, m, v FROM ${t} WHERE p = ? AND c = ?`, [1, 1]), [[[1, 2, 3], { a: 1, b: 2 }, 5]]);
-  assert.deepEqual(await see(`SELECT c FROM ${t} WHERE (p) IN ? LIMIT ?`.replace("(p)", "p"), [[1], 1]), [[1]]);
-  assert.equal((await see(`SELECT c FROM ${t} WHERE p = ? AND (c) > ?`.replace("(c)", "c"), [1, 0])).length, 2);
+  assert.deepEqual(await see(`SELECT c FROM ${t} WHERE p IN ? LIMIT ?`, [[1], 1]), [[1]]);
+  assert.equal((await see(`SELECT c FROM ${t} WHERE p = ? AND c > ?`, [1, 0])).length, 2);
   await client.execute(`DELETE m[?] FROM ${t} USING TIMESTAMP ? WHERE p = ? AND c = ?`, ["b", types.Long.fromNumber(Date.now() * 1000 + 1e9), 1, 1], { prepare: true });
   assert.deepEqual(await see(`SELECT m FROM ${t} WHERE p = 1 AND c = 1`), [[{ a: 1 }]]);
 });
