@@ -25,9 +25,16 @@ for (const logged of [true, false]) {
       { query: `DELETE FROM ${t} WHERE p = ? AND c = ?`, params: [1, 9] },
     ];
     await client.batch(queries, { prepare: true, logged });
-    assert.deepEqual((await see(`SELECT * FROM ${t}`)).sort(), [[1, 1, "a"], [1, 2, "b"], [2, 1, "c"]]);
+    assert.deepEqual((await see(`SELECT * FROM ${t}`)).sort(), [
+      [1, 1, "a"],
+      [1, 2, "b"],
+      [2, 1, "c"],
+    ]);
     await client.batch([`UPDATE ${t} SET v = 'text' WHERE p = 1 AND c = 1`, `DELETE FROM ${t} WHERE p = 2`], { logged });
-    assert.deepEqual(await see(`SELECT * FROM ${t}`), [[1, 1, "text"], [1, 2, "b"]]);
+    assert.deepEqual(await see(`SELECT * FROM ${t}`), [
+      [1, 1, "text"],
+      [1, 2, "b"],
+    ]);
   });
 }
 
@@ -40,14 +47,21 @@ test("a batch as one text, with markers", async () => {
   await client.execute(`TRUNCATE ${t}`);
   const text = `BEGIN BATCH INSERT INTO ${t} (p, c, v) VALUES (?, 1, ?); UPDATE ${t} SET v = ? WHERE p = ? AND c = 2 APPLY BATCH`;
   await client.execute(text, [1, "x", "y", 1], { prepare: true });
-  assert.deepEqual(await see(`SELECT * FROM ${t}`), [[1, 1, "x"], [1, 2, "y"]]);
+  assert.deepEqual(await see(`SELECT * FROM ${t}`), [
+    [1, 1, "x"],
+    [1, 2, "y"],
+  ]);
 });
 
 test("the timestamp of a batch is that of its statements, or theirs", async () => {
   await client.execute(`TRUNCATE ${t}`);
-  await client.execute(`BEGIN BATCH USING TIMESTAMP 1000 INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x'); INSERT INTO ${t} (p, c, v) VALUES (2, 1, 'y') APPLY BATCH`);
+  await client.execute(
+    `BEGIN BATCH USING TIMESTAMP 1000 INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x'); INSERT INTO ${t} (p, c, v) VALUES (2, 1, 'y') APPLY BATCH`,
+  );
   assert.deepEqual(await see(`SELECT writetime(v) FROM ${t}`), [["1000"], ["1000"]]);
-  await client.execute(`BEGIN BATCH INSERT INTO ${t} (p, c, v) VALUES (3, 1, 'x') USING TIMESTAMP 5; INSERT INTO ${t} (p, c, v) VALUES (4, 1, 'y') USING TIMESTAMP 6 APPLY BATCH`);
+  await client.execute(
+    `BEGIN BATCH INSERT INTO ${t} (p, c, v) VALUES (3, 1, 'x') USING TIMESTAMP 5; INSERT INTO ${t} (p, c, v) VALUES (4, 1, 'y') USING TIMESTAMP 6 APPLY BATCH`,
+  );
   assert.deepEqual((await see(`SELECT writetime(v) FROM ${t} WHERE p IN (3, 4)`)).sort(), [["5"], ["6"]]);
   await client.batch([`INSERT INTO ${t} (p, c, v) VALUES (5, 1, 'x')`], { timestamp: types.Long.fromNumber(777) });
   assert.deepEqual(await see(`SELECT writetime(v) FROM ${t} WHERE p = 5`), [["777"]]);
@@ -60,26 +74,60 @@ test("the timestamp of a batch is that of its statements, or theirs", async () =
 
 test("of statements about one cell at one time, a delete wins", async () => {
   await client.execute(`TRUNCATE ${t}`);
-  await client.batch([`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`, `DELETE v FROM ${t} WHERE p = 1 AND c = 1`, `INSERT INTO ${t} (p, c, v) VALUES (1, 2, 'a')`, `INSERT INTO ${t} (p, c, v) VALUES (1, 2, 'b')`], {});
-  assert.deepEqual(await see(`SELECT c, v FROM ${t}`), [[1, null], [2, "b"]]);
+  await client.batch(
+    [
+      `INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`,
+      `DELETE v FROM ${t} WHERE p = 1 AND c = 1`,
+      `INSERT INTO ${t} (p, c, v) VALUES (1, 2, 'a')`,
+      `INSERT INTO ${t} (p, c, v) VALUES (1, 2, 'b')`,
+    ],
+    {},
+  );
+  assert.deepEqual(await see(`SELECT c, v FROM ${t}`), [
+    [1, null],
+    [2, "b"],
+  ]);
 });
 
 test("counters have batches of their own", async () => {
   const n = await makeTable(client, "p int PRIMARY KEY, n counter");
   const add = { query: `UPDATE ${n} SET n = n + ? WHERE p = ?`, params: [types.Long.fromNumber(2), 1] };
   await client.batch([add, add, { ...add, params: [types.Long.fromNumber(5), 2] }], { prepare: true, counter: true });
-  assert.deepEqual((await see(`SELECT p, n FROM ${n}`)).sort(), [[1, "4"], [2, "5"]]);
-  await client.execute(`BEGIN COUNTER BATCH UPDATE ${n} SET n = n + 1 WHERE p = 1; UPDATE ${n} SET n = n - 1 WHERE p = 2; APPLY BATCH`);
-  assert.deepEqual((await see(`SELECT p, n FROM ${n}`)).sort(), [[1, "5"], [2, "4"]]);
+  assert.deepEqual((await see(`SELECT p, n FROM ${n}`)).sort(), [
+    [1, "4"],
+    [2, "5"],
+  ]);
+  await client.execute(
+    `BEGIN COUNTER BATCH UPDATE ${n} SET n = n + 1 WHERE p = 1; UPDATE ${n} SET n = n - 1 WHERE p = 2; APPLY BATCH`,
+  );
+  assert.deepEqual((await see(`SELECT p, n FROM ${n}`)).sort(), [
+    [1, "5"],
+    [2, "4"],
+  ]);
   const insert = `INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`;
-  await refused(client.batch([insert], { counter: true }), codes.invalid, /Cannot include non-counter statement in a counter batch/);
-  await refused(client.batch([`UPDATE ${n} SET n = n + 1 WHERE p = 1`], { logged: true }), codes.invalid, /Cannot include a counter statement in a logged batch/);
-  await refused(client.batch([`UPDATE ${n} SET n = n + 1 WHERE p = 1`, insert], { logged: false }), codes.invalid, /Counter and non-counter mutations cannot exist in the same batch|counter/i);
+  await refused(
+    client.batch([insert], { counter: true }),
+    codes.invalid,
+    /Cannot include non-counter statement in a counter batch/,
+  );
+  await refused(
+    client.batch([`UPDATE ${n} SET n = n + 1 WHERE p = 1`], { logged: true }),
+    codes.invalid,
+    /Cannot include a counter statement in a logged batch/,
+  );
+  await refused(
+    client.batch([`UPDATE ${n} SET n = n + 1 WHERE p = 1`, insert], { logged: false }),
+    codes.invalid,
+    /Counter and non-counter mutations cannot exist in the same batch|counter/i,
+  );
 });
 
 test("a batch over several tables and many partitions", async () => {
   const other = await makeTable(client, "p int PRIMARY KEY, v int");
-  const queries = Array.from({ length: 200 }, (_, i) => ({ query: `INSERT INTO ${i % 2 ? other : t} (p, ${i % 2 ? "v" : "c"}) VALUES (?, ?)`, params: [i + 1000, i] }));
+  const queries = Array.from({ length: 200 }, (_, i) => ({
+    query: `INSERT INTO ${i % 2 ? other : t} (p, ${i % 2 ? "v" : "c"}) VALUES (?, ?)`,
+    params: [i + 1000, i],
+  }));
   await client.batch(queries, { prepare: true });
   assert.equal((await see(`SELECT p FROM ${other}`)).length, 100);
   assert.equal((await see(`SELECT p FROM ${t} WHERE p > 999 ALLOW FILTERING`)).length, 100);
@@ -87,9 +135,16 @@ test("a batch over several tables and many partitions", async () => {
 
 test("a mistake in one statement writes nothing", async () => {
   await client.execute(`TRUNCATE ${t}`);
-  await refused(client.batch([`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`, `INSERT INTO ${t} (p, v) VALUES (1, 'x')`], {}), codes.invalid);
+  await refused(
+    client.batch([`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`, `INSERT INTO ${t} (p, v) VALUES (1, 'x')`], {}),
+    codes.invalid,
+  );
   await refused(client.batch([`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`, "INSERT nonsense"], {}), codes.syntaxError);
-  await refused(client.batch([`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`, `SELECT * FROM ${t}`], {}), codes.invalid, /only UPDATE, INSERT and DELETE/);
+  await refused(
+    client.batch([`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 'x')`, `SELECT * FROM ${t}`], {}),
+    codes.invalid,
+    /only UPDATE, INSERT and DELETE/,
+  );
   assert.deepEqual(await see(`SELECT * FROM ${t}`), []);
 });
 

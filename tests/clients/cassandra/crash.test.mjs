@@ -8,7 +8,9 @@ let client;
 before(async () => {
   server = await Server.start();
   client = await server.keyspaceClient("crash", { socketOptions: { readTimeout: 3000 } });
-  await client.execute("CREATE TABLE rows (p int, c int, v text, s int STATIC, PRIMARY KEY (p, c)) WITH cosmosdb_provisioned_throughput = 1000000");
+  await client.execute(
+    "CREATE TABLE rows (p int, c int, v text, s int STATIC, PRIMARY KEY (p, c)) WITH cosmosdb_provisioned_throughput = 1000000",
+  );
   await client.execute("CREATE TABLE counts (p int PRIMARY KEY, n counter)");
   await client.execute("CREATE TABLE lists (p int PRIMARY KEY, l list<int>)");
   await client.execute("CREATE TABLE once (p int PRIMARY KEY, v int)");
@@ -32,9 +34,19 @@ test("rows, deletes, counters, lists and conditions outlive three kills", async 
         const i = (next += 1);
         const [p, c] = key(i);
         const tries = [
-          [i, "written", () => client.execute("INSERT INTO crash.rows (p, c, v) VALUES (?, ?, ?)", [p, c, "x".repeat(i % 300)], { prepare: true })],
+          [
+            i,
+            "written",
+            () =>
+              client.execute("INSERT INTO crash.rows (p, c, v) VALUES (?, ?, ?)", [p, c, "x".repeat(i % 300)], { prepare: true }),
+          ],
         ];
-        if (i % 3 === 0) tries.push([i, "deleted", () => client.execute("DELETE FROM crash.rows WHERE p = ? AND c = ?", [p, c], { prepare: true })]);
+        if (i % 3 === 0)
+          tries.push([
+            i,
+            "deleted",
+            () => client.execute("DELETE FROM crash.rows WHERE p = ? AND c = ?", [p, c], { prepare: true }),
+          ]);
         for (const [id, state, write] of tries) {
           try {
             await write();
@@ -44,9 +56,18 @@ test("rows, deletes, counters, lists and conditions outlive three kills", async 
           }
         }
         maybe += 1;
-        await client.execute("UPDATE crash.counts SET n = n + 1 WHERE p = 1").then(() => (counted += 1), () => {});
-        await client.execute("UPDATE crash.lists SET l = l + [?] WHERE p = 1".replace("[?]", `[${i}]`)).then(() => appended.add(i), () => {});
-        await client.execute("INSERT INTO crash.once (p, v) VALUES (?, ?) IF NOT EXISTS", [i, i], { prepare: true }).then((result) => result.wasApplied() && won.add(i), () => {});
+        await client.execute("UPDATE crash.counts SET n = n + 1 WHERE p = 1").then(
+          () => (counted += 1),
+          () => {},
+        );
+        await client.execute("UPDATE crash.lists SET l = l + [?] WHERE p = 1".replace("[?]", `[${i}]`)).then(
+          () => appended.add(i),
+          () => {},
+        );
+        await client.execute("INSERT INTO crash.once (p, v) VALUES (?, ?) IF NOT EXISTS", [i, i], { prepare: true }).then(
+          (result) => result.wasApplied() && won.add(i),
+          () => {},
+        );
       }
     };
     const workers = Array.from({ length: 8 }, worker);
@@ -73,7 +94,18 @@ test("rows, deletes, counters, lists and conditions outlive three kills", async 
 
 test("a batch of one partition is there as a whole or not at all", async () => {
   const batch = (p) =>
-    client.batch(Array.from({ length: 20 }, (_, c) => ({ query: "INSERT INTO crash.rows (p, c, v, s) VALUES (?, ?, ?, ?)", params: [p, c, "batch", p] })), { prepare: true }).then(() => true, () => false);
+    client
+      .batch(
+        Array.from({ length: 20 }, (_, c) => ({
+          query: "INSERT INTO crash.rows (p, c, v, s) VALUES (?, ?, ?, ?)",
+          params: [p, c, "batch", p],
+        })),
+        { prepare: true },
+      )
+      .then(
+        () => true,
+        () => false,
+      );
   const results = Array.from({ length: 60 }, (_, i) => batch(1000 + i));
   await Promise.race(results.slice(10, 20));
   await server.kill();

@@ -41,13 +41,19 @@ test("what is not there is told with the words that tools look for", async () =>
 });
 
 test("system keyspaces cannot be written", async () => {
-  await assert.rejects(client.execute("INSERT INTO system.local (key) VALUES ('x')"), ({ code }) => code === codes.unauthorized || code === codes.invalid);
+  await assert.rejects(
+    client.execute("INSERT INTO system.local (key) VALUES ('x')"),
+    ({ code }) => code === codes.unauthorized || code === codes.invalid,
+  );
   await refused(client.execute("DROP TABLE system_schema.tables"), codes.unauthorized);
 });
 
 test("a value that is too large is refused and the connection goes on", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, v blob");
-  await refused(client.execute(`INSERT INTO ${t} (p, v) VALUES (1, ?)`, [Buffer.alloc(17 << 20)], { prepare: true }), codes.invalid);
+  await refused(
+    client.execute(`INSERT INTO ${t} (p, v) VALUES (1, ?)`, [Buffer.alloc(17 << 20)], { prepare: true }),
+    codes.invalid,
+  );
   await client.execute(`INSERT INTO ${t} (p, v) VALUES (1, ?)`, [Buffer.alloc(1 << 20)], { prepare: true });
   const { rows } = await client.execute(`SELECT v FROM ${t}`);
   assert.equal(rows[0].v.length, 1 << 20);
@@ -112,7 +118,12 @@ test("requests before STARTUP and unknown opcodes are protocol errors", async ()
 });
 
 test("frames that are nonsense do no harm", async () => {
-  for (const bytes of [Buffer.from("GET / HTTP/1.1\r\n\r\n"), frame(4, 1, Buffer.from([0xff, 0xff, 0xff])), Buffer.alloc(64, 0xff), Buffer.concat([frame(4, 1, startup), frame(4, 7, Buffer.from([0x7f, 0xff, 0xff, 0xff]))])]) {
+  for (const bytes of [
+    Buffer.from("GET / HTTP/1.1\r\n\r\n"),
+    frame(4, 1, Buffer.from([0xff, 0xff, 0xff])),
+    Buffer.alloc(64, 0xff),
+    Buffer.concat([frame(4, 1, startup), frame(4, 7, Buffer.from([0x7f, 0xff, 0xff, 0xff]))]),
+  ]) {
     await exchange(bytes);
     assert.equal((await rowsOf(client, "SELECT key FROM system.local")).length, 1);
   }

@@ -9,9 +9,16 @@ let t; // partitions of 0 to 12 rows, some of them deleted, some with a static r
 before(async () => {
   server = await Server.start();
   client = await server.keyspaceClient("paging");
-  t = await makeTable(client, "p int, c int, v int, s int STATIC, PRIMARY KEY (p, c)", "WITH cosmosdb_provisioned_throughput = 100000");
+  t = await makeTable(
+    client,
+    "p int, c int, v int, s int STATIC, PRIMARY KEY (p, c)",
+    "WITH cosmosdb_provisioned_throughput = 100000",
+  );
   for (let p = 0; p <= 12; p += 1) {
-    const queries = Array.from({ length: p }, (_, c) => ({ query: `INSERT INTO ${t} (p, c, v) VALUES (?, ?, ?)`, params: [p, c, p * 100 + c] }));
+    const queries = Array.from({ length: p }, (_, c) => ({
+      query: `INSERT INTO ${t} (p, c, v) VALUES (?, ?, ?)`,
+      params: [p, c, p * 100 + c],
+    }));
     if (p % 3 === 0) queries.push({ query: `INSERT INTO ${t} (p, s) VALUES (?, ?)`, params: [p, p] });
     if (queries.length > 0) await client.batch(queries, { prepare: true });
   }
@@ -88,7 +95,13 @@ test("eachRow and iteration read all pages by themselves", async () => {
   const { rows } = await pages(`SELECT * FROM ${t}`, 1000);
   const seen = [];
   await new Promise((resolve, reject) => {
-    client.eachRow(`SELECT * FROM ${t}`, [], { fetchSize: 4, autoPage: true, prepare: true }, (_, row) => seen.push(row), (error) => (error ? reject(error) : resolve()));
+    client.eachRow(
+      `SELECT * FROM ${t}`,
+      [],
+      { fetchSize: 4, autoPage: true, prepare: true },
+      (_, row) => seen.push(row),
+      (error) => (error ? reject(error) : resolve()),
+    );
   });
   assert.deepEqual(show(seen), rows);
   const iterated = [];
@@ -108,7 +121,10 @@ test("a state can be used by another client, and twice", async () => {
 
 test("rows that come and go between pages change nothing of the others", async () => {
   const w = await makeTable(client, "p int, c int, PRIMARY KEY (p, c)");
-  await client.batch(Array.from({ length: 30 }, (_, c) => ({ query: `INSERT INTO ${w} (p, c) VALUES (1, ?)`, params: [c * 2] })), { prepare: true });
+  await client.batch(
+    Array.from({ length: 30 }, (_, c) => ({ query: `INSERT INTO ${w} (p, c) VALUES (1, ?)`, params: [c * 2] })),
+    { prepare: true },
+  );
   const { rows } = await pages(`SELECT c FROM ${w} WHERE p = 1`, 10, {
     between: async (page) => {
       if (page === 1) {
@@ -118,7 +134,11 @@ test("rows that come and go between pages change nothing of the others", async (
       }
     },
   });
-  assert.deepEqual(rows.flat(), [...Array.from({ length: 10 }, (_, c) => c * 2), 19, ...Array.from({ length: 20 }, (_, c) => 20 + c * 2)]);
+  assert.deepEqual(rows.flat(), [
+    ...Array.from({ length: 10 }, (_, c) => c * 2),
+    19,
+    ...Array.from({ length: 20 }, (_, c) => 20 + c * 2),
+  ]);
 });
 
 test("pages go on after a restart and after ALTER TABLE", async () => {
@@ -133,7 +153,10 @@ test("pages go on after a restart and after ALTER TABLE", async () => {
       if (page === 2) await client.execute(`ALTER TABLE paging.${t} ADD later text`);
     },
   });
-  assert.deepEqual(rows, all.filter(([, , v]) => v !== null));
+  assert.deepEqual(
+    rows,
+    all.filter(([, , v]) => v !== null),
+  );
   const star = await pages(`SELECT * FROM paging.${t}`, 15, {
     values: [],
     between: async (page) => {
@@ -153,7 +176,13 @@ test("a state that is none is refused", async () => {
 test("many rows in pages of 5000, and at once", async () => {
   const w = await makeTable(client, "p int, c int, v text, PRIMARY KEY (p, c)", "WITH cosmosdb_provisioned_throughput = 1000000");
   for (let from = 0; from < 12000; from += 500) {
-    await client.batch(Array.from({ length: 500 }, (_, i) => ({ query: `INSERT INTO ${w} (p, c, v) VALUES (1, ?, ?)`, params: [from + i, "x".repeat(50)] })), { prepare: true, logged: false });
+    await client.batch(
+      Array.from({ length: 500 }, (_, i) => ({
+        query: `INSERT INTO ${w} (p, c, v) VALUES (1, ?, ?)`,
+        params: [from + i, "x".repeat(50)],
+      })),
+      { prepare: true, logged: false },
+    );
   }
   const first = await client.execute(`SELECT c FROM ${w} WHERE p = 1`);
   assert.equal(first.rowLength, 5000);

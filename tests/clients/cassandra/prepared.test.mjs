@@ -15,8 +15,15 @@ const see = (text, values, options) => rowsOf(client, text, values, options);
 
 test("named markers, in any order and more than once", async () => {
   const t = await makeTable(client, "p int, c int, a text, b text, PRIMARY KEY (p, c)");
-  await client.execute(`INSERT INTO ${t} (p, c, a, b) VALUES (:p, :c, :text, :text)`, { text: "same", c: 2, p: 1 }, { prepare: true });
-  assert.deepEqual(await see(`SELECT a, b FROM ${t} WHERE p = :part AND c >= :low AND c <= :high`, { high: 5, low: 0, part: 1 }), [["same", "same"]]);
+  await client.execute(
+    `INSERT INTO ${t} (p, c, a, b) VALUES (:p, :c, :text, :text)`,
+    { text: "same", c: 2, p: 1 },
+    { prepare: true },
+  );
+  assert.deepEqual(
+    await see(`SELECT a, b FROM ${t} WHERE p = :part AND c >= :low AND c <= :high`, { high: 5, low: 0, part: 1 }),
+    [["same", "same"]],
+  );
 });
 
 test("values by name without preparing", async () => {
@@ -28,12 +35,22 @@ test("values by name without preparing", async () => {
 
 test("markers everywhere", async () => {
   const t = await makeTable(client, "p int, c int, l list<int>, m map<text, int>, v int, PRIMARY KEY (p, c)");
-  await client.execute(`INSERT INTO ${t} (p, c, l, m, v) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?`, [1, 1, [1, 2], { a: 1 }, 5, types.Long.fromNumber(1000), 900], { prepare: true });
-  await client.execute(`UPDATE ${t} USING TTL ? SET m[?] = ?, l = l + ? WHERE p = ? AND c IN ?`, [800, "b", 2, [3], 1, [1, 2]], { prepare: true });
+  await client.execute(
+    `INSERT INTO ${t} (p, c, l, m, v) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?`,
+    [1, 1, [1, 2], { a: 1 }, 5, types.Long.fromNumber(1000), 900],
+    { prepare: true },
+  );
+  await client.execute(`UPDATE ${t} USING TTL ? SET m[?] = ?, l = l + ? WHERE p = ? AND c IN ?`, [800, "b", 2, [3], 1, [1, 2]], {
+    prepare: true,
+  });
   assert.deepEqual(await see(`SELECT l, m, v FROM ${t} WHERE p = ? AND c = ?`, [1, 1]), [[[1, 2, 3], { a: 1, b: 2 }, 5]]);
   assert.deepEqual(await see(`SELECT c FROM ${t} WHERE p IN ? LIMIT ?`, [[1], 1]), [[1]]);
   assert.equal((await see(`SELECT c FROM ${t} WHERE p = ? AND c > ?`, [1, 0])).length, 2);
-  await client.execute(`DELETE m[?] FROM ${t} USING TIMESTAMP ? WHERE p = ? AND c = ?`, ["b", types.Long.fromNumber(Date.now() * 1000 + 1e9), 1, 1], { prepare: true });
+  await client.execute(
+    `DELETE m[?] FROM ${t} USING TIMESTAMP ? WHERE p = ? AND c = ?`,
+    ["b", types.Long.fromNumber(Date.now() * 1000 + 1e9), 1, 1],
+    { prepare: true },
+  );
   assert.deepEqual(await see(`SELECT m FROM ${t} WHERE p = 1 AND c = 1`), [[{ a: 1 }]]);
 });
 
@@ -45,7 +62,11 @@ test("a wrong number of values is refused", async () => {
 });
 
 test("a statement that cannot be prepared is refused when it is prepared", async () => {
-  await refused(client.execute("SELECT * FROM nothing WHERE a = ?", [1], { prepare: true }), codes.invalid, /unconfigured table nothing/);
+  await refused(
+    client.execute("SELECT * FROM nothing WHERE a = ?", [1], { prepare: true }),
+    codes.invalid,
+    /unconfigured table nothing/,
+  );
   await refused(client.execute("SELEC * FROM nothing", [1], { prepare: true }), codes.syntaxError);
 });
 
@@ -54,12 +75,18 @@ test("the driver prepares again after a restart", async () => {
   const insert = `INSERT INTO prepared.${t} (p, v) VALUES (?, ?)`;
   await client.execute(insert, [1, "before"], { prepare: true });
   await client.batch([{ query: insert, params: [2, "batch"] }], { prepare: true });
-  for (const end of [() => server.restart(), async () => { await server.kill(); await server.up(); }]) {
+  for (const end of [
+    () => server.restart(),
+    async () => {
+      await server.kill();
+      await server.up();
+    },
+  ]) {
     await end();
     await reconnected(client);
     await client.execute(insert, [1, "after"], { prepare: true });
     await client.batch([{ query: insert, params: [2, "batch again"] }], { prepare: true });
-    assert.deepEqual((await see(`SELECT v FROM prepared.${t} WHERE p IN ?`, [[1, 2]])), [["after"], ["batch again"]]);
+    assert.deepEqual(await see(`SELECT v FROM prepared.${t} WHERE p IN ?`, [[1, 2]]), [["after"], ["batch again"]]);
   }
   await client.execute("USE prepared");
 });
@@ -102,18 +129,32 @@ test("a table that was made anew serves old statements", async () => {
 
 test("one text in two keyspaces is two statements", async () => {
   const other = await server.keyspaceClient("prepared_too");
-  for (const [from, value] of [[client, "one"], [other, "two"]]) {
+  for (const [from, value] of [
+    [client, "one"],
+    [other, "two"],
+  ]) {
     await from.execute("CREATE TABLE twice (p int PRIMARY KEY, v text)");
     await from.execute("INSERT INTO twice (p, v) VALUES (?, ?)", [1, value], { prepare: true });
   }
-  for (const [from, value] of [[client, "one"], [other, "two"]]) assert.deepEqual(await rowsOf(from, "SELECT v FROM twice WHERE p = ?", [1]), [[value]]);
+  for (const [from, value] of [
+    [client, "one"],
+    [other, "two"],
+  ])
+    assert.deepEqual(await rowsOf(from, "SELECT v FROM twice WHERE p = ?", [1]), [[value]]);
 });
 
 test("many statements at once", async () => {
   const t = await makeTable(client, "p int, c int, v text, PRIMARY KEY (p, c)");
   const parameters = Array.from({ length: 500 }, (_, i) => [i % 20, i, `v${i}`]);
-  await Promise.all(parameters.map((values) => client.execute(`INSERT INTO ${t} (p, c, v) VALUES (?, ?, ?)`, values, { prepare: true, isIdempotent: true })));
+  await Promise.all(
+    parameters.map((values) =>
+      client.execute(`INSERT INTO ${t} (p, c, v) VALUES (?, ?, ?)`, values, { prepare: true, isIdempotent: true }),
+    ),
+  );
   const read = await Promise.all(parameters.map(([p, c]) => see(`SELECT v FROM ${t} WHERE p = ? AND c = ?`, [p, c])));
-  assert.deepEqual(read.map(([[v]]) => v), parameters.map(([, , v]) => v));
+  assert.deepEqual(
+    read.map(([[v]]) => v),
+    parameters.map(([, , v]) => v),
+  );
   assert.equal((await see(`SELECT * FROM ${t}`)).length, 500);
 });
