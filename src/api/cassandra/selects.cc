@@ -434,16 +434,27 @@ Status SelectRun::TakeRow() {
   return Emit(out_);
 }
 
+bool SelectRun::Resumes(const rows::RowPage::Partition& partition) const {
+  std::string key;
+  std::string_view row_key;
+  return position_.after_rows > 0 && rows::SplitKey(position_.after, &key, &row_key) &&
+         key == partition.key;
+}
+
+void SelectRun::CutAt(std::string_view partition_key, char kind, std::string_view row_key) {
+  position_.after = rows::PartitionPrefix(context_.container->id,
+                                          types::CassandraEpk(partition_key), partition_key);
+  position_.after += kind;
+  position_.after += row_key;
+  position_.after_rows = std::max<uint32_t>(position_.given_here, 1);
+}
+
 Status SelectRun::TakePage(const rows::RowPage& page) {
-  std::string before;  // the partition where the page before ended
-  std::string_view unused;
-  if (position_.after_rows == 0 || !rows::SplitKey(position_.after, &before, &unused)) {
-    before.clear();
-  }
   for (size_t i = 0; i < page.partitions.size(); ++i) {
     const rows::RowPage::Partition& partition = page.partitions[i];
+    const bool last = i + 1 == page.partitions.size();
     ORRERY_RETURN_IF_ERROR(row_.BeginPartition(partition.key));
-    const bool resumed = i == 0 && !before.empty() && partition.key == before;
+    const bool resumed = i == 0 && Resumes(partition);
     if (!resumed) {
       position_.given_here = 0;
     }
@@ -454,14 +465,22 @@ Status SelectRun::TakePage(const rows::RowPage& page) {
       clustering_ = row.key;
       ORRERY_RETURN_IF_ERROR(row_.SetRow(row.key, row.row, page.now, row.deleted));
       ORRERY_RETURN_IF_ERROR(TakeRow());
+      if (PageFull() && !(last && &row == &partition.rows.back())) {
+        CutAt(partition.key, rows::kRowKey, row.key);
+        return Status::Ok();
+      }
     }
-    const bool finished = i + 1 < page.partitions.size() || !page.partial;
+    const bool finished = !last || !page.partial;
     const bool alone =
         partition.rows.empty() && partition.static_row && finished && !resumed && spans_.empty();
     if (plan_.distinct_ || alone) {
       clustering_ = {};
       row_.SetNoRow();
       ORRERY_RETURN_IF_ERROR(TakeRow());
+      if (PageFull() && !last) {
+        CutAt(partition.key, rows::kStaticKey, {});
+        return Status::Ok();
+      }
     }
     if (writer_.bytes() > kResultBytesMax) {
       return Status(Code::kTooLarge, "The result is too large for one answer: read it in pages.");

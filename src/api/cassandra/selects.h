@@ -95,7 +95,12 @@ class SelectRun {
   runtime::Task<Status> ReadNamed();
   runtime::Task<Status> ReadRange();
   rows::ReadRows NewRead() const;
+  // Takes the rows of a page, or those that the client's page has room for.
   Status TakePage(const rows::RowPage& page);
+  // Whether it is the rest of the partition where the page before ended.
+  bool Resumes(const rows::RowPage::Partition& partition) const;
+  // The client's page is full: it goes on behind this row.
+  void CutAt(std::string_view partition_key, char kind, std::string_view row_key);
   // A row that fits everything but limits.
   Status TakeRow();
   Status Emit(std::vector<cql::Bound>& row);

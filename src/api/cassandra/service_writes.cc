@@ -20,13 +20,17 @@ constexpr size_t kAtOnce = 64;  // partitions that one batch writes to side by s
 
 Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
 
-// A batch of counters has nothing else in it, and the others have none.
-Status CheckKinds(bool counts, BatchRequest::Type type) {
+// A batch of counters has nothing else in it, and the others have none. `first_counts`: whether its
+// first statement counts.
+Status CheckKinds(bool counts, bool first_counts, BatchRequest::Type type) {
   if (type == BatchRequest::Type::kCounter && !counts) {
     return Invalid("Cannot include non-counter statement in a counter batch");
   }
   if (type == BatchRequest::Type::kLogged && counts) {
     return Invalid("Cannot include a counter statement in a logged batch");
+  }
+  if (counts != first_counts) {
+    return Invalid("Counter and non-counter mutations cannot exist in the same batch");
   }
   return Status::Ok();
 }
@@ -251,7 +255,7 @@ Task<Response> Service::RunParts(const std::vector<BatchPart>& parts, BatchReque
   for (const BatchPart& part : parts) {
     attempt.conditional = attempt.conditional || part.plan->conditional();
     if (status.ok()) {
-      status = CheckKinds(part.plan->counts(), type);
+      status = CheckKinds(part.plan->counts(), parts[0].plan->counts(), type);
     }
     if (status.ok()) {
       status = Gather(*part.plan, *view, {part.values, functions}, defaults, writes);

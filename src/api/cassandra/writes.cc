@@ -129,6 +129,10 @@ Status WritePlan::CheckPlace(const Preparation& in) {
     return Invalid("IN on the partition key is not supported with conditional " +
                    std::string(kind_ == Kind::kDelete ? "deletions" : "updates"));
   }
+  if (conditional() && where_.many_rows()) {
+    return Invalid("IN on the clustering key columns is not supported with conditional " +
+                   std::string(kind_ == Kind::kDelete ? "deletions" : "updates"));
+  }
   const auto clustering = in.table.clustering();
   const bool statics = only_static();
   if (kind_ == Kind::kDelete && cells_.empty()) {

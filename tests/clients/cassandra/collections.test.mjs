@@ -37,7 +37,11 @@ test("maps: by key, as a whole, keys removed", async () => {
   assert.deepEqual(await m(), { a: 10, b: 2, c: 3 });
   await client.execute(`UPDATE ${t} SET m[?] = ? WHERE p = 1`, ["d", 4], { prepare: true });
   await client.execute(`UPDATE ${t} SET m = m + ? WHERE p = 1`, [{ e: 5 }], { prepare: true });
-  await run(`UPDATE ${t} SET m = m - {'a'} WHERE p = 1`, `DELETE m['b'] FROM ${t} WHERE p = 1`, `UPDATE ${t} SET m['c'] = null WHERE p = 1`);
+  await run(
+    `UPDATE ${t} SET m = m - {'a'} WHERE p = 1`,
+    `DELETE m['b'] FROM ${t} WHERE p = 1`,
+    `UPDATE ${t} SET m['c'] = null WHERE p = 1`,
+  );
   assert.deepEqual(await m(), { d: 4, e: 5 });
   assert.deepEqual(await see(`SELECT m['d'], m['nothing'] FROM ${t} WHERE p = 1`), [[4, null]]);
   assert.deepEqual(await see(`SELECT m['d'..'d'] FROM ${t} WHERE p = 1`), [[{ d: 4 }]]);
@@ -48,7 +52,11 @@ test("maps: by key, as a whole, keys removed", async () => {
 test("lists: append, prepend, by index, by value", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, l list<int>");
   const l = async () => (await see(`SELECT l FROM ${t} WHERE p = 1`))[0]?.[0];
-  await run(`INSERT INTO ${t} (p, l) VALUES (1, [3, 4])`, `UPDATE ${t} SET l = l + [5, 3] WHERE p = 1`, `UPDATE ${t} SET l = [1, 2] + l WHERE p = 1`);
+  await run(
+    `INSERT INTO ${t} (p, l) VALUES (1, [3, 4])`,
+    `UPDATE ${t} SET l = l + [5, 3] WHERE p = 1`,
+    `UPDATE ${t} SET l = [1, 2] + l WHERE p = 1`,
+  );
   assert.deepEqual(await l(), [1, 2, 3, 4, 5, 3]);
   await run(`UPDATE ${t} SET l[0] = 10, l[5] = 60 WHERE p = 1`, `DELETE l[1] FROM ${t} WHERE p = 1`);
   assert.deepEqual(await l(), [10, 3, 4, 5, 60]);
@@ -64,15 +72,23 @@ test("lists: append, prepend, by index, by value", async () => {
 
 test("appends at once are all kept", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, l list<int>, s set<int>");
-  await Promise.all(Array.from({ length: 40 }, (_, i) => client.execute(`UPDATE ${t} SET l = l + [${i}], s = s + {${i}} WHERE p = 1`)));
+  await Promise.all(
+    Array.from({ length: 40 }, (_, i) => client.execute(`UPDATE ${t} SET l = l + [${i}], s = s + {${i}} WHERE p = 1`)),
+  );
   const [[l, s]] = await see(`SELECT l, s FROM ${t}`);
   assert.equal(l.length, 40);
-  assert.deepEqual(l.sort((a, b) => a - b), s);
+  assert.deepEqual(
+    l.sort((a, b) => a - b),
+    s,
+  );
 });
 
 test("an older whole value does not take newer elements away", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, m map<int, int>");
-  await run(`UPDATE ${t} USING TIMESTAMP 200 SET m[1] = 1 WHERE p = 1`, `UPDATE ${t} USING TIMESTAMP 100 SET m = {2: 2} WHERE p = 1`);
+  await run(
+    `UPDATE ${t} USING TIMESTAMP 200 SET m[1] = 1 WHERE p = 1`,
+    `UPDATE ${t} USING TIMESTAMP 100 SET m = {2: 2} WHERE p = 1`,
+  );
   assert.deepEqual(await see(`SELECT m FROM ${t}`), [[{ 1: 1, 2: 2 }]]);
   await run(`UPDATE ${t} USING TIMESTAMP 150 SET m = {3: 3} WHERE p = 1`);
   assert.deepEqual(await see(`SELECT m FROM ${t}`), [[{ 1: 1, 3: 3 }]]);
@@ -90,7 +106,10 @@ test("frozen collections are written as a whole", async () => {
 });
 
 test("user types: fields one by one, frozen as a whole", async () => {
-  await run("CREATE TYPE phone (code int, number text)", "CREATE TYPE person (name text, age int, phones frozen<list<frozen<phone>>>)");
+  await run(
+    "CREATE TYPE phone (code int, number text)",
+    "CREATE TYPE person (name text, age int, phones frozen<list<frozen<phone>>>)",
+  );
   const t = await makeTable(client, "p int PRIMARY KEY, u person, f frozen<person>, l list<frozen<phone>>");
   await client.execute(
     `INSERT INTO ${t} (p, u, f, l) VALUES (?, ?, ?, ?)`,
@@ -123,7 +142,9 @@ test("a field that is added to a type is null in the rows that are there", async
 
 test("tuples", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, t tuple<int, frozen<tuple<text, boolean>>>");
-  await client.execute(`INSERT INTO ${t} (p, t) VALUES (1, ?)`, [new types.Tuple(1, new types.Tuple("x", true))], { prepare: true });
+  await client.execute(`INSERT INTO ${t} (p, t) VALUES (1, ?)`, [new types.Tuple(1, new types.Tuple("x", true))], {
+    prepare: true,
+  });
   await run(`INSERT INTO ${t} (p, t) VALUES (2, (2, ('y', null)))`);
   assert.deepEqual(await see(`SELECT t FROM ${t} WHERE p IN (1, 2)`), [[[1, ["x", true]]], [[2, ["y", null]]]]);
   await refused(client.execute(`INSERT INTO ${t} (p, t) VALUES (2, (1, ('y', true), 3))`), codes.invalid);
@@ -138,16 +159,25 @@ test("collections as keys must be frozen", async () => {
 
 test("null has no place in a collection", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, l list<int>, m map<text, int>");
-  await refused(client.execute(`INSERT INTO ${t} (p, l) VALUES (1, [1, null])`), codes.invalid, /null is not supported inside collections/);
-  await refused(client.execute(`INSERT INTO ${t} (p, m) VALUES (1, {'a': null})`), codes.invalid, /null is not supported inside collections/);
+  await refused(
+    client.execute(`INSERT INTO ${t} (p, l) VALUES (1, [1, null])`),
+    codes.invalid,
+    /null is not supported inside collections/,
+  );
+  await refused(
+    client.execute(`INSERT INTO ${t} (p, m) VALUES (1, {'a': null})`),
+    codes.invalid,
+    /null is not supported inside collections/,
+  );
 });
 
 test("a vector is a type of a fixed length", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, v vector<float, 3>");
   await run(`INSERT INTO ${t} (p, v) VALUES (1, [1.5, 2, -3])`);
-  const { rows, columns } = await client.execute(`SELECT v FROM ${t}`);
-  assert.match(columns[0].type.info[0]?.info ?? columns[0].type.customTypeName ?? JSON.stringify(columns[0].type), /./);
+  const { rows } = await client.execute(`SELECT v FROM ${t}`);
   assert.deepEqual([...rows[0].v], [1.5, 2, -3]);
-  await client.execute(`INSERT INTO ${t} (p, v) VALUES (2, ?)`, [new types.Vector(new Float32Array([1, 2, 3]))], { prepare: true });
+  await client.execute(`INSERT INTO ${t} (p, v) VALUES (2, ?)`, [new types.Vector(new Float32Array([1, 2, 3]))], {
+    prepare: true,
+  });
   await refused(client.execute(`INSERT INTO ${t} (p, v) VALUES (1, [1.5, 2])`), codes.invalid);
 });

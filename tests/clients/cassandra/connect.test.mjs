@@ -58,8 +58,14 @@ test("getTable shows the table as it was made", async () => {
     PRIMARY KEY ((customer, year), id)) WITH CLUSTERING ORDER BY (id DESC) AND comment = 'what they bought'
     AND default_time_to_live = 86400`);
   const table = await client.metadata.getTable("shop", "orders");
-  assert.deepEqual(table.partitionKeys.map(({ name }) => name), ["customer", "year"]);
-  assert.deepEqual(table.clusteringKeys.map(({ name }) => name), ["id"]);
+  assert.deepEqual(
+    table.partitionKeys.map(({ name }) => name),
+    ["customer", "year"],
+  );
+  assert.deepEqual(
+    table.clusteringKeys.map(({ name }) => name),
+    ["id"],
+  );
   assert.deepEqual(table.clusteringOrder, ["DESC"]);
   assert.equal(table.comment, "what they bought");
   assert.equal(table.defaultTtl, 86400);
@@ -73,7 +79,10 @@ test("getTable shows the table as it was made", async () => {
 test("getUdt shows the type as it was made", async () => {
   await client.execute("CREATE TYPE address (street text, zip int, phones frozen<list<text>>)");
   const type = await client.metadata.getUdt("shop", "address");
-  assert.deepEqual(type.fields.map(({ name }) => name), ["street", "zip", "phones"]);
+  assert.deepEqual(
+    type.fields.map(({ name }) => name),
+    ["street", "zip", "phones"],
+  );
   assert.equal(type.fields[1].type.code, types.dataTypes.int);
 });
 
@@ -87,22 +96,41 @@ test("the token map gives the node for every key", async () => {
 
 test("token() is the one that the driver computes", async () => {
   await client.execute("CREATE TABLE tokens (a text, b int, c int, PRIMARY KEY ((a, b), c))");
-  for (const [a, b] of [["a", 1], ["ä€😀", -1], ["", 7], ["x".repeat(300), 123456]]) {
+  for (const [a, b] of [
+    ["a", 1],
+    ["ä€😀", -1],
+    ["", 7],
+    ["x".repeat(300), 123456],
+  ]) {
     await client.execute("INSERT INTO tokens (a, b, c) VALUES (?, ?, 0)", [a, b], { prepare: true });
     const { rows } = await client.execute("SELECT token(a, b) AS t FROM tokens WHERE a = ? AND b = ?", [a, b], { prepare: true });
     const part = (bytes) => Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes, Buffer.from([0])]);
     const number = Buffer.alloc(4);
     number.writeInt32BE(b);
     const key = Buffer.concat([part(Buffer.from(a)), part(number)]);
-    assert.equal(`${rows[0].t}`, client.metadata.newToken([part(Buffer.from(a)), part(number)]).getValue().toString(), key.toString("hex"));
+    assert.equal(
+      `${rows[0].t}`,
+      client.metadata
+        .newToken([part(Buffer.from(a)), part(number)])
+        .getValue()
+        .toString(),
+      key.toString("hex"),
+    );
   }
-  assert.equal(`${(await client.execute("SELECT token(a, b) AS t FROM tokens WHERE a = 'a' AND b = 1")).first().t}`, "8247712171917364652");
+  assert.equal(
+    `${(await client.execute("SELECT token(a, b) AS t FROM tokens WHERE a = 'a' AND b = 1")).first().t}`,
+    "8247712171917364652",
+  );
 });
 
 test("token-aware routing works with the indexes of a prepared statement", async () => {
   const aware = await server.client({
     keyspace: "shop",
-    policies: { loadBalancing: new cassandra.policies.loadBalancing.TokenAwarePolicy(new cassandra.policies.loadBalancing.DCAwareRoundRobinPolicy("datacenter1")) },
+    policies: {
+      loadBalancing: new cassandra.policies.loadBalancing.TokenAwarePolicy(
+        new cassandra.policies.loadBalancing.DCAwareRoundRobinPolicy("datacenter1"),
+      ),
+    },
   });
   // The columns of the key stand in another order than the markers.
   await aware.execute("INSERT INTO tokens (c, b, a) VALUES (?, ?, ?)", [5, 9, "routed"], { prepare: true });
@@ -166,10 +194,18 @@ test("every consistency level is taken where it has a meaning", async () => {
   const levels = types.consistencies;
   for (const name of ["one", "two", "three", "quorum", "all", "localQuorum", "eachQuorum", "localOne"]) {
     await client.execute("INSERT INTO priced (a, b) VALUES (3, 'x')", [], { consistency: levels[name] });
-    assert.equal((await client.execute("SELECT * FROM priced WHERE a = 3", [], { consistency: levels[name] })).rowLength, 1, name);
+    assert.equal(
+      (await client.execute("SELECT * FROM priced WHERE a = 3", [], { consistency: levels[name] })).rowLength,
+      1,
+      name,
+    );
   }
   for (const name of ["serial", "localSerial"]) {
-    assert.equal((await client.execute("SELECT * FROM priced WHERE a = 3", [], { consistency: levels[name] })).rowLength, 1, name);
+    assert.equal(
+      (await client.execute("SELECT * FROM priced WHERE a = 3", [], { consistency: levels[name] })).rowLength,
+      1,
+      name,
+    );
   }
 });
 

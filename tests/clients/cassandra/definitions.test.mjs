@@ -29,7 +29,9 @@ test("a keyspace is made, shown, altered and dropped", async () => {
   const shown = "SELECT durable_writes, replication FROM system_schema.keyspaces WHERE keyspace_name = 'one'";
   const strategy = "org.apache.cassandra.locator.SimpleStrategy";
   assert.deepEqual(await see(shown), [[false, { class: strategy, replication_factor: "1" }]]);
-  await run("ALTER KEYSPACE one WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2} AND durable_writes = true");
+  await run(
+    "ALTER KEYSPACE one WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2} AND durable_writes = true",
+  );
   assert.deepEqual(await see(shown), [[true, { class: strategy, replication_factor: "2" }]]);
   await run("DROP KEYSPACE one");
   assert.deepEqual(await see(shown), []);
@@ -48,15 +50,18 @@ test("IF EXISTS and IF NOT EXISTS make nothing of it; else there are errors", as
   await refused(client.execute("DROP TYPE two.u"), codes.invalid);
   await refused(client.execute("DROP TABLE two.t"), codes.invalid, /(doesn't exist|unconfigured table|does not exist)/);
   await run("DROP KEYSPACE two", "DROP KEYSPACE IF EXISTS two", "DROP TABLE IF EXISTS two.t");
-  await refused(client.execute("DROP KEYSPACE two"), codes.configError).catch(() => refused(client.execute("DROP KEYSPACE two"), codes.invalid));
+  await refused(client.execute("DROP KEYSPACE two"), codes.invalid, /doesn't exist|does not exist/);
 });
 
 test("names are of lower case unless quoted", async () => {
-  await run(`CREATE KEYSPACE "Mixed Case" WITH replication = ${simple}`.replace("Mixed Case", "MixedCase"));
+  await run(`CREATE KEYSPACE "MixedCase" WITH replication = ${simple}`);
   await run(`CREATE TABLE "MixedCase"."Tab" (Key int PRIMARY KEY, "Value" text, "select" int)`);
   await run(`INSERT INTO "MixedCase"."Tab" (KEY, "Value", "select") VALUES (1, 'x', 2)`);
   const { columns } = await client.execute(`SELECT * FROM "MixedCase"."Tab"`);
-  assert.deepEqual(columns.map(({ name }) => name), ["key", "Value", "select"]);
+  assert.deepEqual(
+    columns.map(({ name }) => name),
+    ["key", "Value", "select"],
+  );
   await refused(client.execute(`SELECT * FROM MixedCase.Tab`), codes.invalid);
   await run(`DROP KEYSPACE "MixedCase"`);
 });
@@ -66,7 +71,10 @@ test("columns can be added, dropped and, those of the key, renamed", async () =>
   await run(`INSERT INTO ${t} (p, c, a, b) VALUES (1, 1, 'a', 'b')`);
   await run(`ALTER TABLE ${t} ADD (d int, e list<text>)`, `ALTER TABLE ${t} ADD s text STATIC`, `ALTER TABLE ${t} DROP a`);
   const { columns } = await client.execute(`SELECT * FROM ${t}`);
-  assert.deepEqual(columns.map(({ name }) => name), ["p", "c", "s", "b", "d", "e"]);
+  assert.deepEqual(
+    columns.map(({ name }) => name),
+    ["p", "c", "s", "b", "d", "e"],
+  );
   assert.deepEqual(await see(`SELECT b, d, e, s FROM ${t}`), [["b", null, null, null]]);
   await run(`UPDATE ${t} SET d = 1, e = ['x'] WHERE p = 1 AND c = 1`);
   await run(`ALTER TABLE ${t} ADD a text`);
@@ -91,7 +99,9 @@ test("all options are kept and shown", async () => {
      AND compression = {'class': 'LZ4Compressor', 'chunk_length_in_kb': 64} AND caching = {'keys': 'NONE', 'rows_per_partition': 'ALL'}
      AND bloom_filter_fp_chance = 0.05 AND speculative_retry = '50p' AND memtable_flush_period_in_ms = 5`,
   );
-  const { rows } = await client.execute(`SELECT * FROM system_schema.tables WHERE keyspace_name = 'definitions' AND table_name = '${t}'`);
+  const { rows } = await client.execute(
+    `SELECT * FROM system_schema.tables WHERE keyspace_name = 'definitions' AND table_name = '${t}'`,
+  );
   const [table] = rows;
   assert.equal(table.comment, "it's");
   assert.equal(table.gc_grace_seconds, 1000);
@@ -101,12 +111,23 @@ test("all options are kept and shown", async () => {
   assert.deepEqual(table.caching, { keys: "NONE", rows_per_partition: "ALL" });
   assert.equal(table.memtable_flush_period_in_ms, 5);
   await run(`ALTER TABLE ${t} WITH comment = 'other' AND gc_grace_seconds = 7`);
-  assert.deepEqual(await see(`SELECT comment, gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = 'definitions' AND table_name = '${t}'`), [["other", 7]]);
+  assert.deepEqual(
+    await see(
+      `SELECT comment, gc_grace_seconds FROM system_schema.tables WHERE keyspace_name = 'definitions' AND table_name = '${t}'`,
+    ),
+    [["other", 7]],
+  );
 });
 
 test("system_schema.columns tells kind, position and order", async () => {
-  const t = await makeTable(client, "a int, b text, c int, d int, s frozen<set<int>> STATIC, v map<text, int>, PRIMARY KEY ((a, b), c, d)", "WITH CLUSTERING ORDER BY (c DESC, d ASC)");
-  const rows = await see(`SELECT column_name, kind, position, clustering_order, type FROM system_schema.columns WHERE keyspace_name = 'definitions' AND table_name = '${t}'`);
+  const t = await makeTable(
+    client,
+    "a int, b text, c int, d int, s frozen<set<int>> STATIC, v map<text, int>, PRIMARY KEY ((a, b), c, d)",
+    "WITH CLUSTERING ORDER BY (c DESC, d ASC)",
+  );
+  const rows = await see(
+    `SELECT column_name, kind, position, clustering_order, type FROM system_schema.columns WHERE keyspace_name = 'definitions' AND table_name = '${t}'`,
+  );
   assert.deepEqual(rows, [
     ["a", "partition_key", 0, "none", "int"],
     ["b", "partition_key", 1, "none", "text"],
@@ -129,10 +150,13 @@ test("a type in use cannot be dropped; its fields can be added and renamed", asy
     ["CREATE TYPE wrong (a counter)", /counter/i],
   ]);
   await run("ALTER TYPE inner_type ADD b text", "ALTER TYPE outer_type RENAME y TO z");
-  assert.deepEqual(await see("SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = 'definitions'"), [
-    ["inner_type", ["a", "b"], ["int", "text"]],
-    ["outer_type", ["x", "z"], ["frozen<inner_type>", "text"]],
-  ]);
+  assert.deepEqual(
+    await see("SELECT type_name, field_names, field_types FROM system_schema.types WHERE keyspace_name = 'definitions'"),
+    [
+      ["inner_type", ["a", "b"], ["int", "text"]],
+      ["outer_type", ["x", "z"], ["frozen<inner_type>", "text"]],
+    ],
+  );
   await run(`DROP TABLE ${t}`, "DROP TYPE outer_type", "DROP TYPE inner_type");
 });
 
@@ -158,27 +182,43 @@ test("mistakes in definitions are told", async () => {
     ["CREATE TABLE x (a duration PRIMARY KEY)", /duration/i],
     ["CREATE TABLE nothing.x (a int PRIMARY KEY)", /[Kk]eyspace '?nothing'?/],
     ["CREATE TABLE x (a int, b int, PRIMARY KEY (a, b)) WITH CLUSTERING ORDER BY (a ASC)", /./],
-    ["CREATE TABLE system.x (a int PRIMARY KEY)", /./],
-  ].slice(0, 12));
+  ]);
   await wrong(codes.configError, [
     ["CREATE KEYSPACE x WITH replication = {'class': 'NothingStrategy'}", /./],
     ["CREATE KEYSPACE x WITH replication = {'replication_factor': 1}", /class/],
     ["CREATE TABLE x (a int PRIMARY KEY) WITH bloom_filter_fp_chance = 5", /bloom_filter_fp_chance/],
     ["CREATE TABLE x (a int PRIMARY KEY) WITH compaction = {'class': 'Nothing'}", /./],
   ]);
-  await wrong(codes.syntaxError, [["CREATE TABLE x (a int PRIMARY KEY) WITH nothing = 5", /nothing/], ["CREATE KEYSPACE x", /./]]);
-  await wrong(codes.unauthorized, [["CREATE TABLE system.x (a int PRIMARY KEY)", /./], ["DROP KEYSPACE system", /./]]);
+  await wrong(codes.syntaxError, [
+    ["CREATE TABLE x (a int PRIMARY KEY) WITH nothing = 5", /nothing/],
+    ["CREATE KEYSPACE x", /./],
+  ]);
+  await wrong(codes.unauthorized, [
+    ["CREATE TABLE system.x (a int PRIMARY KEY)", /./],
+    ["DROP KEYSPACE system", /./],
+  ]);
 });
 
 test("functions and aggregates of users are disabled", async () => {
-  await refused(client.execute("CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'"), codes.invalid, /disabled/);
+  await refused(
+    client.execute("CREATE FUNCTION f (a int) CALLED ON NULL INPUT RETURNS int LANGUAGE java AS 'return a;'"),
+    codes.invalid,
+    /disabled/,
+  );
   await refused(client.execute("CREATE AGGREGATE g (int) SFUNC f STYPE int"), codes.invalid, /disabled/);
 });
 
 test("definitions are there after a kill", async () => {
-  const t = await makeTable(client, "p int, c text, v frozen<map<int, text>>, PRIMARY KEY (p, c)", "WITH CLUSTERING ORDER BY (c DESC)");
+  const t = await makeTable(
+    client,
+    "p int, c text, v frozen<map<int, text>>, PRIMARY KEY (p, c)",
+    "WITH CLUSTERING ORDER BY (c DESC)",
+  );
   await run(`ALTER TABLE ${t} ADD late int`);
-  const look = async () => [await see("SELECT * FROM system_schema.columns WHERE keyspace_name = 'definitions'"), await see("SELECT * FROM system_schema.tables WHERE keyspace_name = 'definitions'")];
+  const look = async () => [
+    await see("SELECT * FROM system_schema.columns WHERE keyspace_name = 'definitions'"),
+    await see("SELECT * FROM system_schema.tables WHERE keyspace_name = 'definitions'"),
+  ];
   const before = await look();
   await server.kill();
   await server.up();

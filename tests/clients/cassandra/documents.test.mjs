@@ -69,11 +69,22 @@ test("a user by uuid, a simple primary key", async () => {
 
 test("by user and id, a compound primary key: one partition, in the order of the id", async () => {
   await client.execute("CREATE TABLE uprofile.user_and_id (user text, id int, message text, PRIMARY KEY (user, id))");
-  for (const [user, id, message] of [["theo", 2, "hello"], ["theo", 1, "hello again"], ["theo", 4, "4"], ["theo", 3, "3"], ["olia", 1, "mine"]]) {
+  for (const [user, id, message] of [
+    ["theo", 2, "hello"],
+    ["theo", 1, "hello again"],
+    ["theo", 4, "4"],
+    ["theo", 3, "3"],
+    ["olia", 1, "mine"],
+  ]) {
     await client.execute(`INSERT INTO uprofile.user_and_id (user, id, message) VALUES ('${user}', ${id}, '${message}')`);
   }
   const rows = await again(() => rowsOf(client, "SELECT id, message FROM uprofile.user_and_id WHERE user = 'theo'"));
-  assert.deepEqual(rows, [[1, "hello again"], [2, "hello"], [3, "3"], [4, "4"]]);
+  assert.deepEqual(rows, [
+    [1, "hello again"],
+    [2, "hello"],
+    [3, "3"],
+    [4, "4"],
+  ]);
   assert.deepEqual(await rowsOf(client, "SELECT DISTINCT user FROM uprofile.user_and_id").then(byToken), [["olia"], ["theo"]]);
 });
 
@@ -82,17 +93,27 @@ test("by first and last name and id, a composite partition key", async () => {
     "CREATE TABLE uprofile.user_by_name (firstname text, lastname text, id int, message text, PRIMARY KEY ((firstname, lastname), id))",
   );
   for (const [id, [first, last]] of people.entries()) {
-    await client.execute("INSERT INTO uprofile.user_by_name (firstname, lastname, id, message) VALUES (?, ?, ?, ?)", [first, last, id, `of ${id}`], {
-      prepare: true,
-    });
+    await client.execute(
+      "INSERT INTO uprofile.user_by_name (firstname, lastname, id, message) VALUES (?, ?, ?, ?)",
+      [first, last, id, `of ${id}`],
+      {
+        prepare: true,
+      },
+    );
   }
   const smiths = await again(() =>
     rowsOf(client, "SELECT id, message FROM uprofile.user_by_name WHERE firstname = 'Mary' AND lastname = 'Smith'"),
   );
-  assert.deepEqual(smiths, [[0, "of 0"], [2, "of 2"]]);
+  assert.deepEqual(smiths, [
+    [0, "of 0"],
+    [2, "of 2"],
+  ]);
   assert.equal((await client.execute("SELECT * FROM uprofile.user_by_name")).rowLength, 5);
   await assert.rejects(client.execute("SELECT * FROM uprofile.user_by_name WHERE firstname = 'Mary'"), /ALLOW FILTERING/);
-  assert.equal((await client.execute("SELECT * FROM uprofile.user_by_name WHERE firstname = 'Mary' ALLOW FILTERING")).rowLength, 3);
+  assert.equal(
+    (await client.execute("SELECT * FROM uprofile.user_by_name WHERE firstname = 'Mary' ALLOW FILTERING")).rowLength,
+    3,
+  );
 });
 
 test("a table with provisioned throughput", async () => {

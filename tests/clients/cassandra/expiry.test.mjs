@@ -52,7 +52,11 @@ test("ttl() tells the rest", async () => {
 
 test("the time of the table is the default, and 0 means none", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, a text", "WITH default_time_to_live = 1");
-  await run(`INSERT INTO ${t} (p, a) VALUES (1, 'x')`, `INSERT INTO ${t} (p, a) VALUES (2, 'x') USING TTL 0`, `INSERT INTO ${t} (p, a) VALUES (3, 'x') USING TTL 500`);
+  await run(
+    `INSERT INTO ${t} (p, a) VALUES (1, 'x')`,
+    `INSERT INTO ${t} (p, a) VALUES (2, 'x') USING TTL 0`,
+    `INSERT INTO ${t} (p, a) VALUES (3, 'x') USING TTL 500`,
+  );
   await gone("the default's row is gone", `SELECT * FROM ${t} WHERE p = 1`);
   assert.deepEqual((await see(`SELECT p FROM ${t}`)).flat().sort(), [2, 3]);
   await run(`ALTER TABLE ${t} WITH default_time_to_live = 1000`, `INSERT INTO ${t} (p, a) VALUES (4, 'x')`);
@@ -73,13 +77,17 @@ test("an expired row does not exist for conditions", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, a text");
   await run(`INSERT INTO ${t} (p, a) VALUES (1, 'x') IF NOT EXISTS USING TTL 1`);
   assert.equal((await client.execute(`INSERT INTO ${t} (p, a) VALUES (1, 'y') IF NOT EXISTS`)).wasApplied(), false);
-  await until("it can be inserted again", async () => (await client.execute(`INSERT INTO ${t} (p, a) VALUES (1, 'y') IF NOT EXISTS`)).wasApplied());
+  await until("it can be inserted again", async () =>
+    (await client.execute(`INSERT INTO ${t} (p, a) VALUES (1, 'y') IF NOT EXISTS`)).wasApplied(),
+  );
   assert.deepEqual(await see(`SELECT a, ttl(a) FROM ${t}`), [["y", null]]);
 });
 
 test("a batch has a TTL in its statements", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, a text");
-  await run(`BEGIN BATCH INSERT INTO ${t} (p, a) VALUES (1, 'x') USING TTL 1; INSERT INTO ${t} (p, a) VALUES (2, 'x'); APPLY BATCH`);
+  await run(
+    `BEGIN BATCH INSERT INTO ${t} (p, a) VALUES (1, 'x') USING TTL 1; INSERT INTO ${t} (p, a) VALUES (2, 'x'); APPLY BATCH`,
+  );
   await gone("the first is gone", `SELECT * FROM ${t} WHERE p = 1`);
   assert.equal((await see(`SELECT * FROM ${t}`)).length, 1);
 });

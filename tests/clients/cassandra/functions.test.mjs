@@ -9,7 +9,10 @@ let one; // a table of one row
 before(async () => {
   server = await Server.start();
   client = await server.keyspaceClient("functions");
-  one = await makeTable(client, "p int PRIMARY KEY, i int, b bigint, f double, x decimal, t text, ts timestamp, d date, u timeuuid, l list<int>, m map<text, int>, bl blob");
+  one = await makeTable(
+    client,
+    "p int PRIMARY KEY, i int, b bigint, f double, x decimal, t text, ts timestamp, d date, u timeuuid, l list<int>, m map<text, int>, bl blob",
+  );
   await client.execute(
     `INSERT INTO ${one} (p, i, b, f, x, t, ts, d, u, l, m, bl) VALUES (1, 7, 10, 2.5, 1.10, 'text', '2020-02-03T04:05:06.007Z', '2020-02-03',
      50554d6e-29bb-11e5-b345-feff819cdc9f, [1, 2], {'a': 1}, 0x00000007)`,
@@ -22,26 +25,49 @@ const value = async (expression) => (await see(`SELECT ${expression} FROM ${one}
 
 test("aggregates", async () => {
   const t = await makeTable(client, "p int, c int, v int, d decimal, w text, PRIMARY KEY (p, c)");
-  for (let i = 0; i < 10; i += 1) await client.execute(`INSERT INTO ${t} (p, c, v, d, w) VALUES (${i % 2}, ${i}, ${i === 9 ? "null" : i}, ${i}.5, 'w${i}')`);
-  assert.deepEqual(await see(`SELECT count(*), count(1) AS ones, count(v), sum(v), min(v), max(v), avg(v) FROM ${t}`), [["10", "10", "9", 36, 0, 8, 4]]);
+  for (let i = 0; i < 10; i += 1)
+    await client.execute(`INSERT INTO ${t} (p, c, v, d, w) VALUES (${i % 2}, ${i}, ${i === 9 ? "null" : i}, ${i}.5, 'w${i}')`);
+  assert.deepEqual(await see(`SELECT count(*), count(1) AS ones, count(v), sum(v), min(v), max(v), avg(v) FROM ${t}`), [
+    ["10", "10", "9", 36, 0, 8, 4],
+  ]);
   assert.deepEqual(await see(`SELECT sum(d), min(w), max(w) FROM ${t}`), [["50.0", "w0", "w9"]]);
   assert.deepEqual(await see(`SELECT count(*), max(c) FROM ${t} WHERE p = 1 AND c > 3`), [["3", 9]]);
   assert.deepEqual(await see(`SELECT count(*), sum(v), min(v) FROM ${t} WHERE p = 5`), [["0", 0, null]]);
   const { columns } = await client.execute(`SELECT count(*), COUNT(v) AS n, max(v) FROM ${t}`);
-  assert.deepEqual(columns.map(({ name }) => name), ["count", "n", "system.max(v)"]);
+  assert.deepEqual(
+    columns.map(({ name }) => name),
+    ["count", "n", "system.max(v)"],
+  );
   assert.deepEqual((await client.execute(`SELECT count(*) FROM ${t}`, [], { fetchSize: 2 })).rows[0].count.toString(), "10");
 });
 
 test("groups", async () => {
   const t = await makeTable(client, "p int, c int, d int, v int, PRIMARY KEY (p, c, d)");
-  for (let i = 0; i < 16; i += 1) await client.execute(`INSERT INTO ${t} (p, c, d, v) VALUES (${i & 1}, ${(i >> 1) & 1}, ${i >> 2}, ${i})`);
-  assert.deepEqual((await see(`SELECT p, sum(v) FROM ${t} GROUP BY p`)).sort(), [[0, 56], [1, 64]]);
-  assert.deepEqual(await see(`SELECT c, count(*), max(v) FROM ${t} WHERE p = 1 GROUP BY c`), [[0, "4", 13], [1, "4", 15]]);
-  assert.deepEqual(await see(`SELECT p, c, d FROM ${t} WHERE p = 0 GROUP BY p, c`), [[0, 0, 0], [0, 1, 0]]);
+  for (let i = 0; i < 16; i += 1)
+    await client.execute(`INSERT INTO ${t} (p, c, d, v) VALUES (${i & 1}, ${(i >> 1) & 1}, ${i >> 2}, ${i})`);
+  assert.deepEqual((await see(`SELECT p, sum(v) FROM ${t} GROUP BY p`)).sort(), [
+    [0, 56],
+    [1, 64],
+  ]);
+  assert.deepEqual(await see(`SELECT c, count(*), max(v) FROM ${t} WHERE p = 1 GROUP BY c`), [
+    [0, "4", 13],
+    [1, "4", 15],
+  ]);
+  assert.deepEqual(await see(`SELECT p, c, d FROM ${t} WHERE p = 0 GROUP BY p, c`), [
+    [0, 0, 0],
+    [0, 1, 0],
+  ]);
   assert.equal((await see(`SELECT p, c, count(*) FROM ${t} GROUP BY p, c`)).length, 4);
   assert.equal((await see(`SELECT p, c, count(*) FROM ${t} GROUP BY p, c LIMIT 3`)).length, 3);
-  assert.deepEqual((await see(`SELECT p, c, count(*) FROM ${t} GROUP BY p, c PER PARTITION LIMIT 1`)).sort(), [[0, 0, "4"], [1, 0, "4"]]);
-  await refused(client.execute(`SELECT v, count(*) FROM ${t} GROUP BY v`), codes.invalid, /Group by is currently only supported on the columns of the PRIMARY KEY/);
+  assert.deepEqual((await see(`SELECT p, c, count(*) FROM ${t} GROUP BY p, c PER PARTITION LIMIT 1`)).sort(), [
+    [0, 0, "4"],
+    [1, 0, "4"],
+  ]);
+  await refused(
+    client.execute(`SELECT v, count(*) FROM ${t} GROUP BY v`),
+    codes.invalid,
+    /Group by is currently only supported on the columns of the PRIMARY KEY/,
+  );
   await refused(client.execute(`SELECT p FROM ${t} GROUP BY c`), codes.invalid);
 });
 
@@ -62,16 +88,20 @@ test("arithmetic", async () => {
   ]) {
     assert.deepEqual(await value(expression), expected, expression);
   }
-  await refused(client.execute(`SELECT i / 0 FROM ${one}`), codes.functionFailure ?? 0x1400).catch(async () => {
-    await refused(client.execute(`SELECT i / 0 FROM ${one}`), codes.invalid);
-  });
+  await assert.rejects(client.execute(`SELECT i / 0 FROM ${one}`), /the operation 'int \/ int' failed: \/ by zero/);
 });
 
 test("arithmetic in writes", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, v int, b bigint");
-  await client.execute(`INSERT INTO ${t} (p, v, b) VALUES (1 + 1, 2 * 3, (bigint)? + 1)`, [types.Long.fromNumber(4)], { prepare: true });
+  await client.execute(`INSERT INTO ${t} (p, v, b) VALUES (1 + 1, 2 * 3, (bigint)? + 1)`, [types.Long.fromNumber(4)], {
+    prepare: true,
+  });
   assert.deepEqual(await see(`SELECT p, v, b FROM ${t}`), [[2, 6, "5"]]);
-  await refused(client.execute(`INSERT INTO ${t} (p, v) VALUES (1, ? + 1)`, [1], { prepare: true }), codes.invalid, /Ambiguous '\+' operation/);
+  await refused(
+    client.execute(`INSERT INTO ${t} (p, v) VALUES (1, ? + 1)`, [1], { prepare: true }),
+    codes.invalid,
+    /Ambiguous '\+' operation/,
+  );
 });
 
 test("casts", async () => {
@@ -114,7 +144,9 @@ test("functions", async () => {
     if (expression.includes("to_date(u)")) assert.match(result, /^2015-07-1/);
     else assert.deepEqual(result, expected, expression);
   }
-  const made = await client.execute(`SELECT now(), uuid(), currentTimestamp(), currentDate(), currentTimeUUID(), minTimeuuid('2020-01-01'), maxTimeuuid(ts) FROM ${one}`);
+  const made = await client.execute(
+    `SELECT now(), uuid(), currentTimestamp(), currentDate(), currentTimeUUID(), minTimeuuid('2020-01-01'), maxTimeuuid(ts) FROM ${one}`,
+  );
   const [now, uuid, time] = made.rows[0].values();
   assert.ok(now instanceof types.TimeUuid && Math.abs(now.getDate() - Date.now()) < 60000);
   assert.ok(uuid instanceof types.Uuid);
@@ -126,7 +158,10 @@ test("functions", async () => {
 test("functions in WHERE and VALUES", async () => {
   const t = await makeTable(client, "p int, c timeuuid, v timestamp, PRIMARY KEY (p, c)");
   await client.execute(`INSERT INTO ${t} (p, c, v) VALUES (1, now(), toTimestamp(now()))`);
-  assert.equal((await see(`SELECT * FROM ${t} WHERE p = 1 AND c > minTimeuuid('2020-01-01') AND c < maxTimeuuid('2100-01-01')`)).length, 1);
+  assert.equal(
+    (await see(`SELECT * FROM ${t} WHERE p = 1 AND c > minTimeuuid('2020-01-01') AND c < maxTimeuuid('2100-01-01')`)).length,
+    1,
+  );
   assert.equal((await see(`SELECT * FROM ${t} WHERE p = 1 AND c < minTimeuuid(?)`, [new Date("2020-01-01")])).length, 0);
   const j = await makeTable(client, "p int PRIMARY KEY, l list<int>");
   await client.execute(`INSERT INTO ${j} (p, l) VALUES (1, fromJson('[1, 2]'))`);
@@ -143,10 +178,20 @@ test("writetime", async () => {
 test("SELECT JSON", async () => {
   const rows = await see(`SELECT JSON p, x, t, ts, l, m, bl, u AS "Mixed" FROM ${one}`);
   assert.deepEqual(JSON.parse(rows[0][0]), {
-    p: 1, x: 1.1, t: "text", ts: "2020-02-03 04:05:06.007Z", l: [1, 2], m: { a: 1 }, bl: "0x00000007", '"Mixed"': "50554d6e-29bb-11e5-b345-feff819cdc9f",
+    p: 1,
+    x: 1.1,
+    t: "text",
+    ts: "2020-02-03 04:05:06.007Z",
+    l: [1, 2],
+    m: { a: 1 },
+    bl: "0x00000007",
+    '"Mixed"': "50554d6e-29bb-11e5-b345-feff819cdc9f",
   });
   const { columns } = await client.execute(`SELECT JSON * FROM ${one}`);
-  assert.deepEqual(columns.map(({ name }) => name), ["[json]"]);
+  assert.deepEqual(
+    columns.map(({ name }) => name),
+    ["[json]"],
+  );
   assert.deepEqual(await see(`SELECT JSON count(*) FROM ${one}`), [['{"count": 1}']]);
 });
 

@@ -1,9 +1,9 @@
 // The server of tests/support, with the Cassandra driver for it.
 import assert from "node:assert/strict";
 import cassandra from "cassandra-driver";
-import { Server as Process, freePort } from "../../support/server.mjs";
+import { Server as Process, freePort, until } from "../../support/server.mjs";
 
-export { run, temporaryFolder, until } from "../../support/server.mjs";
+export { until };
 export { cassandra };
 export const { types } = cassandra;
 export const { responseErrorCodes: codes } = types;
@@ -47,15 +47,7 @@ export class Server extends Process {
 
 // Goes on when the driver has a connection again, after a restart of the server.
 export async function reconnected(client) {
-  const deadline = performance.now() + 20000;
-  for (;;) {
-    try {
-      return await client.execute("SELECT key FROM system.local");
-    } catch (error) {
-      if (performance.now() > deadline) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    }
-  }
+  await until("the driver is connected", () => client.execute("SELECT key FROM system.local").catch(() => null), 20);
 }
 
 // The error that a promise is rejected with, after a check of its code and of its message.

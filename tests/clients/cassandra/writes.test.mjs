@@ -20,7 +20,10 @@ test("INSERT and UPDATE both write; the cells that are not named stay", async ()
   const t = await makeTable(client, "p int, c int, a text, b text, PRIMARY KEY (p, c)");
   await run(`INSERT INTO ${t} (p, c, a, b) VALUES (1, 1, 'a', 'b')`, `INSERT INTO ${t} (p, c, b) VALUES (1, 1, 'B')`);
   await run(`UPDATE ${t} SET a = 'u' WHERE p = 1 AND c = 2`);
-  assert.deepEqual(await see(`SELECT * FROM ${t}`), [[1, 1, "a", "B"], [1, 2, "u", null]]);
+  assert.deepEqual(await see(`SELECT * FROM ${t}`), [
+    [1, 1, "a", "B"],
+    [1, 2, "u", null],
+  ]);
 });
 
 test("null deletes a cell, unset leaves it", async () => {
@@ -54,15 +57,24 @@ test("the newest timestamp wins, whatever came last", async () => {
   assert.deepEqual(await see(`SELECT a FROM ${t}`), [["new"]]);
   await run(`DELETE FROM ${t} USING TIMESTAMP 1500 WHERE p = 1`);
   assert.deepEqual(await see(`SELECT a, b FROM ${t}`), [["new", null]]);
-  await run(`DELETE FROM ${t} USING TIMESTAMP 3000 WHERE p = 1`, `INSERT INTO ${t} (p, a) VALUES (1, 'late') USING TIMESTAMP 2500`);
+  await run(
+    `DELETE FROM ${t} USING TIMESTAMP 3000 WHERE p = 1`,
+    `INSERT INTO ${t} (p, a) VALUES (1, 'late') USING TIMESTAMP 2500`,
+  );
   assert.deepEqual(await see(`SELECT * FROM ${t}`), []);
 });
 
 test("at one timestamp a delete wins over a value, and the larger value over the smaller", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, a text, b int");
-  for (const [first, second] of [["x", "y"], ["y", "x"]]) {
+  for (const [first, second] of [
+    ["x", "y"],
+    ["y", "x"],
+  ]) {
     await run(`DELETE FROM ${t} USING TIMESTAMP 1 WHERE p = 1`);
-    await run(`INSERT INTO ${t} (p, a) VALUES (1, '${first}') USING TIMESTAMP 50`, `INSERT INTO ${t} (p, a) VALUES (1, '${second}') USING TIMESTAMP 50`);
+    await run(
+      `INSERT INTO ${t} (p, a) VALUES (1, '${first}') USING TIMESTAMP 50`,
+      `INSERT INTO ${t} (p, a) VALUES (1, '${second}') USING TIMESTAMP 50`,
+    );
     assert.deepEqual(await see(`SELECT a FROM ${t} WHERE p = 1`), [["y"]]);
   }
   await run(`UPDATE ${t} USING TIMESTAMP 50 SET a = null WHERE p = 1`);
@@ -85,7 +97,9 @@ test("deletes of a row, a range, a prefix, several rows and a partition", async 
   const t = await makeTable(client, "p int, c int, d int, v int, PRIMARY KEY (p, c, d)");
   const fill = async () => {
     await client.batch(
-      [0, 1, 2, 3].flatMap((c) => [0, 1].map((d) => ({ query: `INSERT INTO ${t} (p, c, d, v) VALUES (1, ?, ?, 0)`, params: [c, d] }))),
+      [0, 1, 2, 3].flatMap((c) =>
+        [0, 1].map((d) => ({ query: `INSERT INTO ${t} (p, c, d, v) VALUES (1, ?, ?, 0)`, params: [c, d] })),
+      ),
       { prepare: true },
     );
   };
@@ -117,13 +131,22 @@ test("deletes of a row, a range, a prefix, several rows and a partition", async 
 
 test("a range delete hides older rows only, also those that come later", async () => {
   const t = await makeTable(client, "p int, c int, v int, PRIMARY KEY (p, c)");
-  await run(`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 1) USING TIMESTAMP 100`, `INSERT INTO ${t} (p, c, v) VALUES (1, 2, 2) USING TIMESTAMP 300`);
+  await run(
+    `INSERT INTO ${t} (p, c, v) VALUES (1, 1, 1) USING TIMESTAMP 100`,
+    `INSERT INTO ${t} (p, c, v) VALUES (1, 2, 2) USING TIMESTAMP 300`,
+  );
   await run(`DELETE FROM ${t} USING TIMESTAMP 200 WHERE p = 1 AND c > 0 AND c < 10`);
-  await run(`INSERT INTO ${t} (p, c, v) VALUES (1, 3, 3) USING TIMESTAMP 150`, `INSERT INTO ${t} (p, c, v) VALUES (1, 10, 4) USING TIMESTAMP 150`);
+  await run(
+    `INSERT INTO ${t} (p, c, v) VALUES (1, 3, 3) USING TIMESTAMP 150`,
+    `INSERT INTO ${t} (p, c, v) VALUES (1, 10, 4) USING TIMESTAMP 150`,
+  );
   assert.deepEqual(await see(`SELECT c FROM ${t} WHERE p = 1`), [[2], [10]]);
   await run(`DELETE FROM ${t} USING TIMESTAMP 250 WHERE p = 1`);
   assert.deepEqual(await see(`SELECT c FROM ${t} WHERE p = 1`), [[2]]);
-  await run(`INSERT INTO ${t} (p, c, v) VALUES (1, 4, 4) USING TIMESTAMP 250`, `INSERT INTO ${t} (p, c, v) VALUES (1, 5, 5) USING TIMESTAMP 251`);
+  await run(
+    `INSERT INTO ${t} (p, c, v) VALUES (1, 4, 4) USING TIMESTAMP 250`,
+    `INSERT INTO ${t} (p, c, v) VALUES (1, 5, 5) USING TIMESTAMP 251`,
+  );
   assert.deepEqual(await see(`SELECT c FROM ${t} WHERE p = 1`), [[2], [5]]);
   assert.deepEqual(await see(`SELECT c FROM ${t} WHERE p = 1 ORDER BY c DESC`), [[5], [2]]);
 });
@@ -133,7 +156,10 @@ test("static columns are the partition's", async () => {
   await run(`INSERT INTO ${t} (p, s) VALUES (1, 'alone')`);
   assert.deepEqual(await see(`SELECT * FROM ${t}`), [[1, null, "alone", null]]);
   await run(`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 1)`, `INSERT INTO ${t} (p, c, s, v) VALUES (1, 2, 'both', 2)`);
-  assert.deepEqual(await see(`SELECT c, s, v FROM ${t} WHERE p = 1`), [[1, "both", 1], [2, "both", 2]]);
+  assert.deepEqual(await see(`SELECT c, s, v FROM ${t} WHERE p = 1`), [
+    [1, "both", 1],
+    [2, "both", 2],
+  ]);
   await run(`UPDATE ${t} SET s = 'set' WHERE p = 1`, `DELETE FROM ${t} WHERE p = 1 AND c = 1`);
   assert.deepEqual(await see(`SELECT c, s, v FROM ${t} WHERE p = 1`), [[2, "set", 2]]);
   await run(`DELETE FROM ${t} WHERE p = 1 AND c > 0`);
@@ -147,7 +173,9 @@ test("static columns are the partition's", async () => {
 
 test("TRUNCATE leaves nothing", async () => {
   const t = await makeTable(client, "p int, c int, s int STATIC, PRIMARY KEY (p, c)");
-  await Promise.all(Array.from({ length: 30 }, (_, i) => client.execute(`INSERT INTO ${t} (p, c, s) VALUES (?, 1, 1)`, [i], { prepare: true })));
+  await Promise.all(
+    Array.from({ length: 30 }, (_, i) => client.execute(`INSERT INTO ${t} (p, c, s) VALUES (?, 1, 1)`, [i], { prepare: true })),
+  );
   await run(`TRUNCATE ${t}`);
   assert.deepEqual(await see(`SELECT * FROM ${t}`), []);
   await run(`INSERT INTO ${t} (p, c) VALUES (1, 1)`, `TRUNCATE TABLE ${t}`, `INSERT INTO ${t} (p, c) VALUES (2, 2)`);
@@ -156,12 +184,26 @@ test("TRUNCATE leaves nothing", async () => {
 
 test("counters add up", async () => {
   const t = await makeTable(client, "p int, c text, n counter, m counter, PRIMARY KEY (p, c)");
-  await Promise.all(Array.from({ length: 50 }, (_, i) => client.execute(`UPDATE ${t} SET n = n + ? WHERE p = 1 AND c = 'a'`, [types.Long.fromNumber(i)], { prepare: true })));
-  await run(`UPDATE ${t} SET n = n - 25, m = m + 1 WHERE p = 1 AND c = 'a'`, `UPDATE ${t} SET m = m - 9223372036854775807 WHERE p = 1 AND c = 'b'`);
-  assert.deepEqual(await see(`SELECT c, n, m FROM ${t}`), [["a", "1200", "1"], ["b", null, "-9223372036854775807"]]);
+  await Promise.all(
+    Array.from({ length: 50 }, (_, i) =>
+      client.execute(`UPDATE ${t} SET n = n + ? WHERE p = 1 AND c = 'a'`, [types.Long.fromNumber(i)], { prepare: true }),
+    ),
+  );
+  await run(
+    `UPDATE ${t} SET n = n - 25, m = m + 1 WHERE p = 1 AND c = 'a'`,
+    `UPDATE ${t} SET m = m - 9223372036854775807 WHERE p = 1 AND c = 'b'`,
+  );
+  assert.deepEqual(await see(`SELECT c, n, m FROM ${t}`), [
+    ["a", "1200", "1"],
+    ["b", null, "-9223372036854775807"],
+  ]);
   await run(`DELETE n FROM ${t} WHERE p = 1 AND c = 'a'`, `DELETE FROM ${t} WHERE p = 1 AND c = 'b'`);
   assert.deepEqual(await see(`SELECT c, n, m FROM ${t}`), [["a", null, "1"]]);
-  await refused(client.execute(`INSERT INTO ${t} (p, c, n) VALUES (1, 'a', 1)`), codes.invalid, /INSERT statements are not allowed on counter tables/);
+  await refused(
+    client.execute(`INSERT INTO ${t} (p, c, n) VALUES (1, 'a', 1)`),
+    codes.invalid,
+    /INSERT statements are not allowed on counter tables/,
+  );
   await refused(client.execute(`UPDATE ${t} SET n = 5 WHERE p = 1 AND c = 'a'`), codes.invalid);
   await refused(client.execute(`UPDATE ${t} USING TTL 5 SET n = n + 1 WHERE p = 1 AND c = 'a'`), codes.invalid);
   await refused(client.execute(`UPDATE ${t} USING TIMESTAMP 5 SET n = n + 1 WHERE p = 1 AND c = 'a'`), codes.invalid);
@@ -169,7 +211,9 @@ test("counters add up", async () => {
 
 test("INSERT JSON", async () => {
   const t = await makeTable(client, `p int, "C" text, l list<int>, m map<text, int>, x decimal, PRIMARY KEY (p, "C")`);
-  await client.execute(`INSERT INTO ${t} JSON ?`, ['{"p": 1, "\\"C\\"": "c", "l": [1, 2], "m": {"a": 1}, "x": 1.50}'], { prepare: true });
+  await client.execute(`INSERT INTO ${t} JSON ?`, ['{"p": 1, "\\"C\\"": "c", "l": [1, 2], "m": {"a": 1}, "x": 1.50}'], {
+    prepare: true,
+  });
   assert.deepEqual(await see(`SELECT * FROM ${t}`), [[1, "c", [1, 2], { a: 1 }, "1.50"]]);
   await run(`INSERT INTO ${t} JSON '{"p": "1", "\\"C\\"": "c", "l": null}' DEFAULT UNSET`);
   assert.deepEqual(await see(`SELECT l, m FROM ${t}`), [[null, { a: 1 }]]);
@@ -201,5 +245,8 @@ test("mistakes in writes are told", async () => {
     [`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 1) USING TTL -1`, /TTL must be greater or equal to 0/],
     [`INSERT INTO ${t} (p, c, v) VALUES (1, 1, 1) USING TTL 999999999`, /ttl is too large/],
   ];
-  for (const [text, message] of wrong) await refused(client.execute(text), codes.invalid, message).catch((error) => { throw new Error(`${text}: ${error.message}`); });
+  for (const [text, message] of wrong)
+    await refused(client.execute(text), codes.invalid, message).catch((error) => {
+      throw new Error(`${text}: ${error.message}`);
+    });
 });
