@@ -118,6 +118,15 @@ TEST(RowsTest, TruncateLeavesNothing) {
   EXPECT_EQ(node.TotalsOf(*container), storage::Totals());
 }
 
+TEST(RowsTest, ARowHasALimit) {
+  model::TestNode node{model::TestMachine()};
+  auto container = node.MakeContainer(kTable);
+  std::string large(kRowBytesMax, 'x');
+  WriteRows write = Write("k", {Row("x", {{CellAction::kSet, 1, "", large}})});
+  EXPECT_EQ(node.Execute(*container, write.epk, write).status.code(), Code::kTooLarge);
+  EXPECT_EQ(node.CountKeys(storage::Space::kItems), 0u);
+}
+
 TEST(RowsTest, OnlyTablesHaveRows) {
   model::TestNode node{model::TestMachine()};
   auto container = node.MakeContainer(R"({"id":"c","partitionKey":{"paths":["/a"]}})");

@@ -289,7 +289,12 @@ Status Evaluation::MakeRow(const RowChange& change, int64_t timestamp) {
       default: ORRERY_RETURN_IF_ERROR(ChangeList(cell, key, stamp, writer));
     }
   }
-  Add(key, writer.Finish());
+  std::string operand = writer.Finish();
+  if (operand.size() > kRowBytesMax) {
+    return Status(Code::kTooLarge, "A row may have at most 2 MB, and this change of one has " +
+                                       std::to_string(operand.size()) + " bytes.");
+  }
+  Add(key, std::move(operand));
   return Status::Ok();
 }
 
