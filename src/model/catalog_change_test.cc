@@ -37,7 +37,8 @@ std::vector<CatalogChange> EveryKind() {
                             {{.applied = Lsn(10), .totals = {5, 6}, .time = {7}, .frozen = ""}},
                             {NodeId(1), NodeId(3)}},
       change::AbortReshape{ContainerId(3), PartitionId(6)},
-      change::PauseBalancer{true}};
+      change::PauseBalancer{true},
+      change::DefineDatabase{"k", Json(R"({"name":"k"})"), true, "etag"}};
   std::vector<CatalogChange> changes;
   for (auto& what : all) {
     changes.push_back({.id = {.high = changes.size() + 1, .low = ~0ull}, .what = std::move(what)});

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "model/container_kind.h"
 #include "model/test_node.h"
 
 namespace orrery::model {
@@ -423,6 +424,33 @@ TEST_F(CatalogTest, AFailedLogWriteLeavesNoContainerBehind) {
   EXPECT_EQ(CreateContainer("d", Plain("c")).error().code(), Code::kUnknownOutcome);
   EXPECT_EQ(node->Find("dbs/d/colls/c"), nullptr);
   EXPECT_TRUE(Eventually([&] { return node->replicas().All().empty(); }));
+}
+
+TEST_F(CatalogTest, AKeyspaceIsADatabaseWithADefinition) {
+  auto define = [&](std::string_view json, bool creates, std::string if_match) {
+    return node->Run(node->catalog().DefineDatabase(
+        {.name = "k", .definition = Json(json), .creates = creates, .if_match = if_match}));
+  };
+  EXPECT_EQ(define("{}", false, "").error().code(), Code::kNotFound);
+  auto made = define(R"({"n":1})", true, "");
+  ASSERT_TRUE(made);
+  EXPECT_EQ(define("{}", true, "").error().code(), Code::kAlreadyExists);
+  EXPECT_EQ(define("{}", false, "\"other\"").error().code(), Code::kPreconditionFailed);
+  ASSERT_TRUE(define(R"({"n":2})", false, EtagText((*made)->etag, (*made)->time)));
+  ASSERT_TRUE(CreateContainer("k", R"({"id":"t","cassandra":{},"partitionKey":{"paths":["/a","/b",)"
+                                   R"("/c","/d"],"kind":"Token"}})"));
+  // The one goes with the other.
+  EXPECT_FALSE(
+      CreateContainer("k", R"({"id":"u","cassandra":{},"partitionKey":{"paths":["/a"]}})"));
+  EXPECT_FALSE(
+      CreateContainer("k", R"({"id":"u","partitionKey":{"paths":["/a"],"kind":"Token"}})"));
+  Open();
+  auto database = node->View()->FindDatabase("k");
+  ASSERT_TRUE(database->definition);
+  EXPECT_EQ(database->definition->Get("n").integer(), 2);
+  EXPECT_EQ(database->id, (*made)->id);
+  EXPECT_TRUE(node->Find("dbs/k/colls/t")->is_table());
+  EXPECT_EQ(KindOf(*node->Find("dbs/k/colls/t"), CatalogLimits()), ContainerKind::kUnlimited);
 }
 
 // Each thread remembers the view it saw last; it must not take it for that of another catalog.
