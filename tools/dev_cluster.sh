@@ -35,7 +35,7 @@ start_node() {
   mkdir -p "$cluster_files"
   setsid nohup "$PWD/$orrery" start --dev --data "$(node_data "$n")" --port "$(client_port "$n")" \
     --cluster-listen "127.0.0.1:$(peer_port "$n")" "${join[@]}" \
-    --set storage.cache_mb=64 --set storage.write_buffer_mb=16 > "$cluster_files/$n.log" 2>&1 < /dev/null &
+    --set cassandra.port=0 --set storage.cache_mb=64 --set storage.write_buffer_mb=16 > "$cluster_files/$n.log" 2>&1 < /dev/null &
   echo $! > "$cluster_files/$n.pid"
 }
 

@@ -85,6 +85,7 @@ print_access() {
   endpoint           $endpoint
   key                $key
   connection string  AccountEndpoint=$endpoint;AccountKey=$key;
+  Cassandra          127.0.0.1:9042, data center datacenter1, no credentials
   data               $data
   log                $log_file
 

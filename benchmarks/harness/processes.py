@@ -23,6 +23,8 @@ BINARIES = os.path.join(ROOT, "build/release")
 LOAD = os.environ.get("ORRERY_LOAD") or os.path.join(BINARIES, "benchmarks/load")
 ORRERY = os.environ.get("ORRERY_BINARY") or os.path.join(BINARIES, "src/server/orrery")
 START_SECONDS_MAX = 60
+# For every server that is started here: any free port.
+os.environ.setdefault("ORRERY_CASSANDRA_PORT", "0")
 # Public: the key of the Azure Cosmos DB emulator, which --dev accepts.
 EMULATOR_KEY = "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw=="
 

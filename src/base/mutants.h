@@ -25,6 +25,8 @@ enum class Mutant : uint8_t {
   kIgnoreSession,     // a replica that is behind answers a session
   kBareRefusal,       // a refusal is not confirmed by the others
   kForgetOutcomes,    // a repeated write is done again
+  kRunEnded,          // a late try of a write that has ended is done again
+  kRefuseLightly,     // a refusal does not end the earlier tries of a write
   kCutUnflushed,      // the log is cut above what the state has on disk
   kReturnUnderId,     // a replica that lost its log returns under its id
   kLeaveEarly,        // a replica is deleted when a placement lacks it, though it still votes
@@ -45,6 +47,8 @@ inline constexpr std::pair<Mutant, std::string_view> kMutantNames[] = {
     {Mutant::kIgnoreSession, "ignore_session"},
     {Mutant::kBareRefusal, "bare_refusal"},
     {Mutant::kForgetOutcomes, "forget_outcomes"},
+    {Mutant::kRunEnded, "run_ended"},
+    {Mutant::kRefuseLightly, "refuse_lightly"},
     {Mutant::kCutUnflushed, "cut_unflushed"},
     {Mutant::kReturnUnderId, "return_under_id"},
     {Mutant::kLeaveEarly, "leave_early"},

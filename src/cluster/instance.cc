@@ -55,8 +55,11 @@ Status Instance::Open() {
   ORRERY_RETURN_IF_ERROR(
       store_->Recover([&](GroupId group, Lsn lsn, const storage::WriteSetView& set) {
         if (set.id != storage::OperationId()) {
-          outcomes[group].push_back(
-              {.id = set.id, .lsn = lsn, .result = std::string(set.result), .time = set.time});
+          outcomes[group].push_back({.id = set.id,
+                                     .lsn = lsn,
+                                     .result = std::string(set.result),
+                                     .time = set.time,
+                                     .settled = set.settled});
         }
       }));
   if (clustered()) {
@@ -77,6 +80,10 @@ Status Instance::Open() {
   outcomes.erase(kMetaGroup);
   auto find_ring = [this](ContainerId container) { return catalog_->FindRing(container); };
   router_ = std::make_unique<partition::Router>(replicas_, registry_, find_ring, random_, clock_);
+  router_->SetTellsSettled([this] {
+    auto view = catalog_->view();  // of a node that has just joined it is empty
+    return view->clustered() == clustered() && view->writes(model::kSettledFormat);
+  });
   host_ = std::make_unique<model::PartitionHost>(*catalog_, *store_, workers_, clock_, replicas_,
                                                  options_.host);
   if (clustered()) {

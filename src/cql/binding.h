@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,6 +95,12 @@ struct FunctionContext {
   int64_t now_micros = 0;  // since 1970
   Random* random = nullptr;
   uint32_t time_uuids = 0;  // how many were made: they must differ, and go up
+};
+
+// What the markers of a statement are bound to, for one execution.
+struct Bindings {
+  std::span<const MarkerValue> markers;
+  FunctionContext& context;
 };
 
 }  // namespace orrery::cql

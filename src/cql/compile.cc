@@ -1,5 +1,6 @@
 #include "cql/compile.h"
 
+#include "cql/aggregate.h"
 #include "cql/term.h"
 #include "cql/text.h"
 #include "cql/value_text.h"
@@ -278,6 +279,9 @@ Result<NodePtr> Compiler::CompileOwn(const Expression& expression, const Receive
 
 Result<NodePtr> Compiler::CompileCall(const Expression& call, const Receiver& place,
                                       const std::optional<DataType>& wanted) {
+  if (selection_ == nullptr && IsAggregate(call.keyspace, call.text)) {
+    return Invalid("Aggregation function are not supported in the where clause");
+  }
   ORRERY_TRY(FunctionPtr function, FindCall(call, wanted));
   if (function == nullptr) {
     std::string name = ToCql(QualifiedName{call.keyspace, call.text});

@@ -26,6 +26,7 @@ struct FunctionTable {
 
 void AddTimeFunctions(FunctionTable& table);        // functions_time.cc
 void AddBlobFunctions(FunctionTable& table);        // functions_blob.cc: also json, token
+void AddMaskFunctions(FunctionTable& table);        // functions_mask.cc
 void AddMathFunctions(FunctionTable& table);        // functions_math.cc
 void AddCollectionFunctions(FunctionTable& table);  // functions_collection.cc: also vectors
 

@@ -16,6 +16,7 @@ const FunctionTable& Functions() {
     auto* table = new FunctionTable;
     AddTimeFunctions(*table);
     AddBlobFunctions(*table);
+    AddMaskFunctions(*table);
     AddMathFunctions(*table);
     AddCollectionFunctions(*table);
     return table;

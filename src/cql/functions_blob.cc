@@ -1,37 +1,42 @@
 // Values as bytes and as JSON, and the token of a partition key.
-#include "base/bytes.h"
 #include "cql/function_table.h"
-#include "cql/letters.h"
+#include "cql/partition_token.h"
 #include "cql/value.h"
 #include "cql/value_json.h"
-#include "types/epk.h"
+#include "cql/value_text.h"
 
 namespace orrery::cql {
 namespace {
 
 using Values = std::span<const MaybeView>;
 
-void AddBlobPair(FunctionTable& table, const std::string& name, TypeId id) {
-  DataType type = id;
-  table.Add({.name = name + "_as_blob",
+void AddToBlob(FunctionTable& table, std::string name, const DataType& type) {
+  table.Add({.name = std::move(name),
              .arguments = {type},
              .result = TypeId::kBlob,
              .run = [](Values values, FunctionContext&) -> Result<MaybeBytes> {
                return std::string(*values[0]);
              }});
-  std::string from = "blob_as_" + name;
-  table.Add({.name = from,
-             .arguments = {TypeId::kBlob},
-             .result = type,
-             .run = [type, from](Values values, FunctionContext&) -> Result<MaybeBytes> {
-               if (!ValidateValue(type, *values[0]).ok()) {
-                 return Error(Code::kInvalidArgument,
-                              "In call to function system." + from + ", value 0x" +
-                                  Lower(std::string_view(ToHex(*values[0]))) +
-                                  " is not a valid binary representation for type " + type.ToCql());
-               }
-               return std::string(*values[0]);
-             }});
+}
+
+// Under this name only, which its message has.
+void AddFromBlob(FunctionTable& table, const std::string& name, const DataType& type) {
+  auto run = [type, name](Values values, FunctionContext&) -> Result<MaybeBytes> {
+    if (!ValidateValue(type, *values[0]).ok()) {
+      return Error(Code::kInvalidArgument,
+                   "In call to function system." + name + ", value " + BlobToText(*values[0]) +
+                       " is not a valid binary representation for type " + type.ToCql());
+    }
+    return std::string(*values[0]);
+  };
+  table.functions[name].push_back(std::make_shared<const Function>(
+      Function{.name = name, .arguments = {TypeId::kBlob}, .result = type, .run = run}));
+}
+
+void AddBlobFunctionsOf(FunctionTable& table, const std::string& name, TypeId id) {
+  AddToBlob(table, name + "_as_blob", id);
+  AddFromBlob(table, "blob_as_" + name, id);
+  AddFromBlob(table, "blobas" + name, id);
 }
 
 Result<FunctionPtr> TokenFunction(const CallSite& site, std::span<const Argument> arguments) {
@@ -52,16 +57,7 @@ Result<FunctionPtr> TokenFunction(const CallSite& site, std::span<const Argument
     }
   }
   token.run = [](Values values, FunctionContext&) -> Result<MaybeBytes> {
-    if (values.size() == 1) {
-      return BigintBytes(types::CassandraToken(*values[0]));
-    }
-    std::string key;  // as a composite: length, bytes, 0
-    for (const MaybeView& value : values) {
-      WireWriter writer(key);
-      writer.ShortBytes(*value);
-      writer.Byte(0);
-    }
-    return BigintBytes(types::CassandraToken(key));
+    return BigintBytes(TokenOf(values).value_or(0));
   };
   return std::make_shared<const Function>(std::move(token));
 }
@@ -116,9 +112,9 @@ void AddBlobFunctions(FunctionTable& table) {
         TypeId::kDouble, TypeId::kFloat, TypeId::kInt, TypeId::kTimestamp, TypeId::kUuid,
         TypeId::kText, TypeId::kVarint, TypeId::kTimeuuid, TypeId::kInet, TypeId::kDate,
         TypeId::kTime, TypeId::kSmallint, TypeId::kDuration, TypeId::kTinyint}) {
-    AddBlobPair(table, DataType(id).ToCql(), id);
+    AddBlobFunctionsOf(table, DataType(id).ToCql(), id);
   }
-  AddBlobPair(table, "varchar", TypeId::kText);
+  AddBlobFunctionsOf(table, "varchar", TypeId::kText);
   table.AddFactory("token", TokenFunction);
   table.AddFactory("to_json", ToJsonFunction);
   table.AddFactory("from_json", FromJsonFunction);

@@ -61,12 +61,8 @@ FunctionPtr CastTime(const DataType& from, const DataType& to) {
   return function ? *function : nullptr;
 }
 
-}  // namespace
-
-Result<FunctionPtr> FindCast(const DataType& from, const DataType& to) {
-  if (from == to) {
-    return FunctionPtr();
-  }
+// Null: there is no way.
+FunctionPtr MakeCast(const DataType& from, const DataType& to) {
   bool text = to.id() == TypeId::kText || to.id() == TypeId::kAscii;
   if (IsNumber(from.id()) && IsNumber(to.id()) && to.id() != TypeId::kCounter) {
     return CastNumber(from, to);
@@ -77,10 +73,34 @@ Result<FunctionPtr> FindCast(const DataType& from, const DataType& to) {
     });
   }
   bool time = IsTime(from.id()) && (to.id() == TypeId::kDate || to.id() == TypeId::kTimestamp);
-  if (FunctionPtr function = time ? CastTime(from, to) : nullptr) {
-    return function;
+  return time ? CastTime(from, to) : nullptr;
+}
+
+}  // namespace
+
+Result<FunctionPtr> FindCast(const DataType& from, const DataType& to) {
+  if (from == to) {
+    return FunctionPtr();
   }
-  return Error(Code::kInvalidArgument, from.ToCql() + " cannot be cast to " + to.ToCql());
+  if (FunctionPtr cast = MakeCast(from, to)) {
+    return cast;
+  }
+  std::string known;
+  for (TypeId id :
+       {TypeId::kTinyint, TypeId::kSmallint, TypeId::kInt, TypeId::kBigint, TypeId::kFloat,
+        TypeId::kDouble, TypeId::kDecimal, TypeId::kVarint, TypeId::kCounter, TypeId::kTimeuuid,
+        TypeId::kTimestamp, TypeId::kDate, TypeId::kTime, TypeId::kBoolean, TypeId::kUuid,
+        TypeId::kInet, TypeId::kAscii, TypeId::kText}) {
+    if (DataType(id) != to && MakeCast(id, to) != nullptr) {
+      known += (known.empty() ? "" : ", ") + std::string("system.cast_as_") + to.ToCql() + " : (" +
+               DataType(id).ToCql() + ") -> " + to.ToCql();
+    }
+  }
+  return Error(Code::kInvalidArgument,
+               known.empty() ? from.ToCql() + " cannot be cast to " + to.ToCql()
+                             : "Invalid call to function system.cast_as_" + to.ToCql() +
+                                   ", none of its type signatures match (known type signatures: " +
+                                   known + ")");
 }
 
 }  // namespace orrery::cql

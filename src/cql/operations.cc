@@ -157,7 +157,7 @@ struct TimeOperation {
     }
     int64_t millis = date ? 0 : ReadBigint(*values[0]);
     int64_t whole_days = millis / kMillisOfDay - (millis % kMillisOfDay < 0 ? 1 : 0);
-    int64_t rest = millis - whole_days * kMillisOfDay;
+    int64_t rest = millis % kMillisOfDay + (millis % kMillisOfDay < 0 ? kMillisOfDay : 0);
     DateOf day{date ? int64_t{static_cast<uint32_t>(ReadInt(*values[0]))} - (int64_t{1} << 31)
                     : whole_days};
     if ((months != 0 && std::abs(day.days) > 10'000'000) || !day.AddMonths(months)) {

@@ -26,12 +26,6 @@
 
 namespace orrery::cql {
 
-// What the markers of a statement are bound to, for one execution.
-struct Bindings {
-  std::span<const MarkerValue> markers;
-  FunctionContext& context;
-};
-
 class Selection {
  public:
   // `fixed` tells of a column whether WHERE gives it one value, which GROUP BY may then leave out.

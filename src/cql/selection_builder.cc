@@ -91,7 +91,7 @@ Result<Selection> SelectionBuilder::Build(const Select& select,
                                           const std::function<bool(const Column&)>& fixed) {
   selection_.json_ = select.json;
   if (select.selectors.empty()) {
-    ORRERY_TRY_STATUS(AddAll());
+    AddAll();
   }
   for (const Selector& selector : select.selectors) {
     ORRERY_TRY_STATUS(AddSelector(selector));
@@ -105,12 +105,12 @@ Receiver SelectionBuilder::Place(std::string name, DataType type) const {
   return {table_.keyspace, table_.name, std::move(name), std::move(type)};
 }
 
-Status SelectionBuilder::AddAll() {
-  for (const Column& column : table_.columns) {
-    ORRERY_RETURN_IF_ERROR(AddSelector(
-        {.expression = {.kind = ExpressionKind::kColumn, .text = column.name}, .alias = {}}));
+void SelectionBuilder::AddAll() {
+  for (size_t i = 0; i < table_.columns.size(); ++i) {
+    const Column& column = table_.columns[i];
+    selection_.parts_.push_back({column.name, ColumnNode(column.type, static_cast<uint16_t>(i))});
+    selection_.needed_[i] = true;
   }
-  return Status::Ok();
 }
 
 Status SelectionBuilder::AddSelector(const Selector& selector) {

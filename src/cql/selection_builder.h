@@ -20,7 +20,7 @@ class SelectionBuilder final : public SelectionScope {
   Result<NodePtr> Compile(const Expression& expression) override;
 
  private:
-  Status AddAll();
+  void AddAll();
   Status AddSelector(const Selector& selector);
   Status AddGroupBy(const Select& select, const std::function<bool(const Column&)>& fixed);
   void Finish(const Select& select);

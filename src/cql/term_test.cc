@@ -236,7 +236,7 @@ TEST(TermTest, FunctionsAreCalled) {
          {"blob", "int_as_blob(1)", "0x00000001"},
          {"int", "blobAsInt(0x00000002)", "2"},
          {"int", "blobAsInt(0x02)",
-          "In call to function system.blob_as_int, value 0x02 is not a valid binary representation "
+          "In call to function system.blobasint, value 0x02 is not a valid binary representation "
           "for type int"},
          {"timeuuid", "minTimeuuid('1970-01-01 00:00')", "13814000-1dd2-11b2-8080-808080808080"},
          {"timeuuid", "maxTimeuuid(0)", "1381670f-1dd2-11b2-7f7f-7f7f7f7f7f7f"},
@@ -252,6 +252,7 @@ TEST(TermTest, FunctionsAreCalled) {
 
 TEST(TermTest, WrongCallsAreExplained) {
   Check({{"int", "nope(1)", "Unknown function nope called"},
+         {"int", "max(1)", "Aggregation function are not supported in the where clause"},
          {"int", "ks2.nope(1)", "Unknown function ks2.nope called"},
          {"int", "now(1)",
           "Invalid number of arguments in call to function system.now: 0 required but 1 provided"},
@@ -264,6 +265,22 @@ TEST(TermTest, WrongCallsAreExplained) {
          {"bigint", "token(1)",
           "Invalid number of arguments in call to function system.token: 2 required but 1 "
           "provided"}});
+}
+
+TEST(TermTest, OperatorsTakeTheTypeThatIsWanted) {
+  Check(
+      {{"int", "1 + 2 * 3", "7"},
+       {"bigint", "1 + 2", "3"},
+       {"tinyint", "1 + 2", "3"},
+       {"decimal", "1 + 2.5", "3.5"},
+       {"bigint", "2147483647 + 1", "2147483648"},
+       {"timestamp", "'2024-01-31' + 1mo", "'2024-02-29T00:00:00.000Z'"},
+       {"int", "(bigint) 1 + 2", "Cannot assign value (bigint)1 + 2 to c of type int"},
+       {"int", "? + 1",
+        "Ambiguous '+' operation with args ? and 1: use type hint to disambiguate, example '(int) "
+        "?'"},
+       {"int", "1 / 0", "the operation 'int / int' failed: / by zero"}});
+  EXPECT_EQ(Outcome("(int) ? + 1", TypeId::kInt, {Value(IntBytes(5))}), "6");
 }
 
 TEST(TermTest, EachNowIsAnother) {

@@ -11,8 +11,9 @@ constexpr int64_t kTicksOfMilli = 10'000;
 constexpr uint64_t kLeastRest = 0x8080'8080'8080'8080;
 constexpr uint64_t kGreatestRest = 0x7F7F'7F7F'7F7F'7F7F;
 
-int64_t TicksOf(int64_t millis) {
-  return static_cast<int64_t>(static_cast<uint64_t>(millis) * uint64_t{kTicksOfMilli});
+// Of `further` ticks after the beginning of a millisecond. Wraps.
+int64_t TicksOf(int64_t millis, uint64_t further) {
+  return static_cast<int64_t>(static_cast<uint64_t>(millis) * uint64_t{kTicksOfMilli} + further);
 }
 
 }  // namespace
@@ -38,10 +39,10 @@ int64_t TimeUuidMillis(std::string_view uuid) {
   return ticks / kTicksOfMilli - (rest < 0 ? 1 : 0);
 }
 
-std::string MinTimeUuid(int64_t millis) { return TimeUuid(TicksOf(millis), kLeastRest); }
+std::string MinTimeUuid(int64_t millis) { return TimeUuid(TicksOf(millis, 0), kLeastRest); }
 
 std::string MaxTimeUuid(int64_t millis) {
-  return TimeUuid(TicksOf(millis) + kTicksOfMilli - 1, kGreatestRest);
+  return TimeUuid(TicksOf(millis, kTicksOfMilli - 1), kGreatestRest);
 }
 
 }  // namespace orrery::cql

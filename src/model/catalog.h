@@ -65,6 +65,7 @@ struct RecoveredOutcome {
   Lsn lsn;
   std::string result;
   WallTime time;
+  uint64_t settled = 0;
 };
 
 class Catalog final : public replication::ApplyListener {

@@ -426,7 +426,11 @@ Status CheckContainerChange(const Container& before, const Container& after) {
   if (before.name != after.name) {
     return Status(Code::kInvalidArgument, "The id of a container cannot be changed.");
   }
-  if (before.key != after.key || before.keyless != after.keyless) {
+  // The columns of a table may get other names.
+  const bool same_key = before.is_table() && after.is_table()
+                            ? before.key.paths.size() == after.key.paths.size()
+                            : before.key == after.key;
+  if (!same_key || before.keyless != after.keyless) {
     return Status(Code::kInvalidArgument, "Document collection partition key cannot be changed.");
   }
   if (before.unique_keys != after.unique_keys) {

@@ -30,6 +30,8 @@ namespace orrery::model {
 inline constexpr uint32_t kThroughputFormat = 2;
 // The same for keyspaces and tables of Cassandra.
 inline constexpr uint32_t kTablesFormat = 3;
+// Operations that tell which earlier ones have ended.
+inline constexpr uint32_t kSettledFormat = 3;
 
 // The throughput of one partition where it was set.
 struct PartitionShare {

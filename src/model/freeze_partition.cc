@@ -102,6 +102,10 @@ Task<Status> FreezePartition::Freeze(Replica& replica, PartitionId name) {
 
 Task<partition::Reply> FreezePartition::Run(Replica& replica) {
   if (freeze) {
+    // Late, it would freeze a partition whose merge was called off.
+    if (Status ended = replica.CheckNotEnded(*this); !ended.ok()) {
+      co_return replica.MakeReply(ended, {});
+    }
     if (Status frozen = co_await Freeze(replica, name); !frozen.ok()) {
       co_return replica.MakeReply(frozen, {});
     }

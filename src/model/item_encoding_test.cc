@@ -210,6 +210,29 @@ TEST(ItemEncodingTest, AReplySurvivesTheWayBackByteForByte) {
   EXPECT_EQ(Encoded(reply), bytes);
 }
 
+TEST(ItemEncodingTest, WhatHasSettledGoesWithTheMessageInANewVersion) {
+  OperationRegistry registry;
+  RegisterItemOperations(registry);
+  WriteItems write;
+  write.address = SomeAddress();
+  write.steps = {Delete("1")};
+  write.id = {.high = 3, .low = 700};
+  EXPECT_EQ(OperationRegistry::EncodeMessage(write)[0], 1);
+  write.settled = 600;
+  write.again = true;
+  for (partition::Claim claim : {partition::Claim(), partition::Claim{.bucket = 3}}) {
+    write.claim = claim;
+    const std::string message = OperationRegistry::EncodeMessage(write);
+    EXPECT_EQ(message[0], 3);
+    auto decoded = registry.DecodeMessage(message);
+    ASSERT_TRUE(decoded);
+    EXPECT_EQ((*decoded)->settled, 600u);
+    EXPECT_TRUE((*decoded)->again);
+    EXPECT_EQ((*decoded)->id, write.id);
+    EXPECT_EQ((*decoded)->claim, claim);
+  }
+}
+
 TEST(ItemEncodingTest, ATruncatedReplyHasAnUnknownOutcome) {
   std::string bytes = Encoded(SomeReply());
   for (size_t size = 0; size < bytes.size(); ++size) {

@@ -108,6 +108,10 @@ class WriteItems final : public partition::Operation {
  private:
   static std::string Remembered(const partition::Reply& reply,
                                 const std::vector<StepResult>& results);
+  // A refusal that holds: as an entry of the log if another try may still come.
+  runtime::Task<Status> Refuse(partition::Replica& replica, const partition::Replica::Turn& turn,
+                               const partition::Reply& reply,
+                               const std::vector<StepResult>& results);
   // The reply to an operation that was already done.
   runtime::Task<partition::Reply> Repeat(partition::Replica& replica, const Container& container,
                                          const partition::Replica::Outcome& outcome);

@@ -75,7 +75,7 @@ std::shared_ptr<Replica> PartitionHost::MakeReplica(
   }
   if (auto recovered = outcomes_.extract(group); !recovered.empty()) {
     for (const RecoveredOutcome& outcome : recovered.mapped()) {
-      replica->Remember(outcome.id, outcome.lsn, outcome.result, outcome.time);
+      replica->Remember(outcome.id, outcome.lsn, outcome.result, outcome.time, outcome.settled);
     }
   }
   return replica;

@@ -350,7 +350,7 @@ class TestNode {
     RecoveredOutcomes outcomes;
     recovered_ = store_->Recover([&](GroupId group, Lsn lsn, const storage::WriteSetView& set) {
       if (set.id != storage::OperationId()) {
-        outcomes[group].push_back({set.id, lsn, std::string(set.result), set.time});
+        outcomes[group].push_back({set.id, lsn, std::string(set.result), set.time, set.settled});
       }
     });
     EXPECT_TRUE(recovered_.ok()) << recovered_.ToString();

@@ -1,6 +1,7 @@
 #include <map>
 #include <set>
 
+#include "base/mutants.h"
 #include "model/condition.h"
 #include "model/container_kind.h"
 #include "model/item_access.h"
@@ -19,6 +20,27 @@ using storage::Space;
 using types::Value;
 
 namespace {
+
+// In the place of the charge that is remembered: a refusal.
+constexpr uint64_t kRefused = ~uint64_t{0};
+
+// Of the operation, and not of who was asked and when.
+bool IsAnswer(Code code) {
+  switch (code) {
+    case Code::kThrottled:
+    case Code::kMoved:
+    case Code::kSchemaChanged:
+    case Code::kNotLeader:
+    case Code::kSessionNotReached:
+    case Code::kWouldBlock:
+    case Code::kTimeout:
+    case Code::kUnknownOutcome:
+    case Code::kUnavailable:
+    case Code::kCorruption:
+    case Code::kInternal: return false;
+    default: return true;
+  }
+}
 
 // What the transaction has read and will leave of one item.
 struct Slot {
@@ -302,6 +324,7 @@ Task<Status> Evaluation::CheckUnique(storage::WriteSet& set, size_t* culprit) {
 void Evaluation::Finish(storage::WriteSet& set) const {
   set.time = last_;
   set.id = operation_.id;
+  set.settled = operation_.settled;
   for (const auto& [id, slot] : slots_) {
     if (!slot.changed || (!slot.stored && !slot.now)) {
       continue;
@@ -440,10 +463,15 @@ RequestUnits WriteItems::least_price() const {
 std::string WriteItems::Remembered(const Reply& reply, const std::vector<StepResult>& results) {
   std::vector<StepResult> heads = results;
   for (StepResult& head : heads) {
-    head.item.resize(std::min(head.item.size(), storage::kItemHeaderBytes));
+    head.item.resize(reply.status.ok() ? std::min(head.item.size(), storage::kItemHeaderBytes) : 0);
   }
   std::string bytes;
   Encoder encoder(bytes);
+  if (!reply.status.ok()) {
+    encoder.U64(kRefused);
+    encoder.U8(static_cast<uint8_t>(reply.status.code()));
+    encoder.Bytes(reply.status.message());
+  }
   encoder.U64(static_cast<uint64_t>(reply.charge.hundredths()));
   encoder.Raw(EncodeStepResults(heads));
   return bytes;
@@ -452,12 +480,22 @@ std::string WriteItems::Remembered(const Reply& reply, const std::vector<StepRes
 Task<Reply> WriteItems::Repeat(Replica& replica, const Container& container,
                                const Replica::Outcome& outcome) {
   Decoder decoder(outcome.result);
-  Reply reply =
-      replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
+  uint64_t charge = decoder.U64();
+  Status refusal;
+  if (charge == kRefused) {
+    const uint8_t code = std::min(decoder.U8(), static_cast<uint8_t>(Code::kInternal));
+    refusal = Status(static_cast<Code>(code), std::string(decoder.Bytes()));
+    charge = decoder.U64();
+  }
+  Reply reply = replica.MakeReply(refusal, RequestUnits::Hundredths(static_cast<int64_t>(charge)));
   reply.lsn = outcome.lsn;
   Result<std::vector<StepResult>> results = DecodeStepResults(decoder.Rest());
-  if (!results || results->size() != steps.size()) {
+  if (!results || (refusal.ok() && results->size() != steps.size())) {
     reply.status = Status(Code::kUnknownOutcome, "the remembered outcome is malformed");
+    co_return reply;
+  }
+  if (!refusal.ok()) {
+    reply.body = EncodeStepResults(*results);
     co_return reply;
   }
   std::string prefix = storage::LogicalPartitionPrefix(container.id, address.epk, address.key);
@@ -474,6 +512,21 @@ Task<Reply> WriteItems::Repeat(Replica& replica, const Container& container,
   }
   reply.body = EncodeStepResults(*results);
   co_return reply;
+}
+
+Task<Status> WriteItems::Refuse(Replica& replica, const Replica::Turn& turn, const Reply& reply,
+                                const std::vector<StepResult>& results) {
+  if (!again || settled == 0 || !IsAnswer(reply.status.code()) || Active(Mutant::kRefuseLightly)) {
+    // It says something about the data: it must not come from an old leader.
+    co_return co_await replica.set().ReadBarrier();
+  }
+  storage::WriteSet set;
+  set.id = id;
+  set.settled = settled;
+  set.time = replica.NextTime();
+  set.result = Remembered(reply, results);
+  Result<Lsn> lsn = co_await replica.Commit(std::move(set), turn);
+  co_return lsn ? Status::Ok() : lsn.error();
 }
 
 Task<Reply> WriteItems::Run(Replica& replica) {
@@ -529,11 +582,10 @@ Task<Reply> WriteItems::Run(Replica& replica) {
   }
   reply.body = EncodeStepResults(results);
   if (!reply.status.ok()) {
-    // A refusal says something about the data: it must not come from an old leader.
-    if (Status current = co_await replica.set().ReadBarrier(); !current.ok()) {
+    reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
+    if (Status current = co_await Refuse(replica, *turn, reply, results); !current.ok()) {
       reply.status = current;
     }
-    reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
     co_return reply;
   }
   if (!set.empty()) {

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kPlain = R"({"id":"c","partitionKey":{"paths":["/pk"]}})";
 constexpr std::string_view kOne = R"({"id":"1","pk":"a","n":1})";
+constexpr std::string_view kTwo = R"({"id":"1","pk":"a","n":2})";
 
 // Each test runs twice: with the operation handed over, and encoded through a socket.
 class WriteItemsTest : public testing::TestWithParam<bool> {
@@ -154,7 +155,6 @@ TEST_P(WriteItemsTest, AConditionThatCannotBeReadIsRefused) {
 TEST_P(WriteItemsTest, IfMatchLetsOnlyTheCurrentVersionThrough) {
   std::string old = EtagOf(Write(Create(kOne)).item());
   std::string current = EtagOf(Write(Upsert(kOne)).item());
-  constexpr std::string_view kTwo = R"({"id":"1","pk":"a","n":2})";
   const std::string patch = R"([{"op":"incr","path":"/n","value":1}])";
   EXPECT_EQ(Write(IfMatch(Replace(kTwo), old)).code(), Code::kPreconditionFailed);
   EXPECT_EQ(Write(IfMatch(Upsert(kTwo), old)).code(), Code::kPreconditionFailed);
@@ -258,6 +258,76 @@ TEST_P(WriteItemsTest, ARepeatedIncrementIsNotDoneTwice) {
   EXPECT_EQ(EtagOf(again.item()), EtagOf(first.item()));
   EXPECT_EQ(JsonOf(again.item()), JsonOf(first.item()));
   EXPECT_EQ(Read(), R"({"id":"1","pk":"a","n":2})");
+}
+
+TEST_P(WriteItemsTest, ALateTryOfAWriteThatHasEndedIsRefusedAndDoesNothing) {
+  Write(Create(kOne));
+  WriteItems write;
+  write.address = Address(*container, "a");
+  write.steps = {PatchStep("1", R"([{"op":"incr","path":"/n","value":1}])")};
+  ASSERT_TRUE(node.Execute(*container, write.address.epk, write).status.ok());
+  auto late = [&] {
+    return node.Run(node.replicas().Find(write.target.partition)->Execute(write)).status.code();
+  };
+  EXPECT_EQ(late(), Code::kOk) << "nobody has said yet that it has ended: the first outcome";
+  EXPECT_EQ(Read(), R"({"id":"1","pk":"a","n":2})");
+  Write(Upsert(R"({"id":"other","pk":"a"})"));
+  EXPECT_EQ(late(), Code::kUnknownOutcome);
+  node.clock().Advance(std::chrono::seconds(30));
+  Write(Upsert(R"({"id":"other","pk":"a"})"));
+  EXPECT_EQ(late(), Code::kUnknownOutcome) << "however late";
+  EXPECT_EQ(Read(), R"({"id":"1","pk":"a","n":2})");
+}
+
+// The first try is still on its way when the second is refused.
+TEST_P(WriteItemsTest, ARefusalEndsTheEarlierTriesToo) {
+  WriteItems replace;
+  replace.address = Address(*container, "a");
+  replace.steps = {Replace(kOne)};
+  replace.id = {.high = 70, .low = 3};
+  replace.settled = 3;
+  replace.target = {.container = container->id,
+                    .partition = container->map->ranges().front().id,
+                    .schema_version = container->version};
+  auto replica = node.replicas().Find(replace.target.partition);
+  replace.again = true;
+  auto refused = node.Run(replica->Execute(replace));
+  EXPECT_EQ(refused.status.code(), Code::kNotFound);
+  Write(Create(kTwo));
+  replace.again = false;
+  auto late = node.Run(replica->Execute(replace));
+  EXPECT_EQ(late.status.code(), Code::kNotFound);
+  EXPECT_EQ(late.status.message(), refused.status.message());
+  EXPECT_EQ(late.body, refused.body);
+  EXPECT_EQ(late.charge, refused.charge);
+  EXPECT_EQ(Read(), kTwo);
+}
+
+TEST_P(WriteItemsTest, ARefusalOfAFirstTryLeavesNothingInTheLog) {
+  Write(Create(kOne));
+  auto replica = node.replicas().Find(container->map->ranges().front().id);
+  Lsn before = replica->applied();
+  EXPECT_EQ(Write(Create(kOne)).code(), Code::kAlreadyExists);
+  EXPECT_EQ(replica->applied(), before);
+}
+
+TEST_P(WriteItemsTest, ALateDeleteOfALogicalPartitionIsRefused) {
+  Write(Create(kOne));
+  DeleteItems remove;
+  remove.logical_partition = Address(*container, "a");
+  ASSERT_TRUE(node.Execute(*container, remove.logical_partition->epk, remove).status.ok());
+  Write(Create(kOne));
+  auto replica = node.replicas().Find(remove.target.partition);
+  EXPECT_EQ(node.Run(replica->Execute(remove)).status.code(), Code::kUnknownOutcome);
+  EXPECT_EQ(Read(), kOne);
+}
+
+TEST_P(WriteItemsTest, OnlyWhatIsInFlightIsRemembered) {
+  for (int i = 0; i < 300; ++i) {
+    Write(Upsert(kOne));
+  }
+  auto replica = node.replicas().Find(container->map->ranges().front().id);
+  EXPECT_LT(replica->Outcomes().size(), 2000u);
 }
 
 TEST_P(WriteItemsTest, AnOutcomeIsForgottenAfterAMinute) {

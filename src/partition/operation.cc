@@ -6,6 +6,8 @@ namespace {
 constexpr uint8_t kMessageVersion = 1;
 // With a claim that is not the default one; from format 2 of a cluster on.
 constexpr uint8_t kClaimVersion = 2;
+// With what has ended before; from format 3 of a cluster on.
+constexpr uint8_t kSettlingVersion = 3;
 }  // namespace
 
 void Reply::Encode(Encoder& encoder) const {
@@ -42,8 +44,10 @@ std::string OperationRegistry::EncodeMessage(const Operation& operation) {
   const Target& target = operation.target;
   std::string bytes;
   Encoder encoder(bytes);
-  const bool claims = operation.claim != Claim();
-  encoder.U8(claims ? kClaimVersion : kMessageVersion);
+  const uint8_t version = operation.settled > 0        ? kSettlingVersion
+                          : operation.claim != Claim() ? kClaimVersion
+                                                       : kMessageVersion;
+  encoder.U8(version);
   encoder.U32(target.container.value());
   encoder.Varint(target.partition.value());
   encoder.Varint(target.generation);
@@ -51,9 +55,13 @@ std::string OperationRegistry::EncodeMessage(const Operation& operation) {
   encoder.U64(operation.id.high);
   encoder.U64(operation.id.low);
   encoder.U8(static_cast<uint8_t>(operation.level));
-  if (claims) {
+  if (version >= kClaimVersion) {
     encoder.U8(static_cast<uint8_t>(operation.claim.priority));
     encoder.U8(operation.claim.bucket);
+  }
+  if (version >= kSettlingVersion) {
+    encoder.Varint(operation.settled);
+    encoder.Bool(operation.again);
   }
   encoder.U8(static_cast<uint8_t>(operation.kind()));
   operation.Encode(encoder);
@@ -71,13 +79,15 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
   storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
   auto level = static_cast<ReadLevel>(decoder.U8());
   Claim claim;
-  if (version == kClaimVersion) {
+  if (version >= kClaimVersion) {
     claim.priority = static_cast<Priority>(decoder.U8());
     claim.bucket = decoder.U8();
   }
+  const uint64_t settled = version >= kSettlingVersion ? decoder.Varint() : 0;
+  const bool again = version >= kSettlingVersion && decoder.Bool();
   auto kind = static_cast<OperationKind>(decoder.U8());
   auto found = decoders_.find(kind);
-  if (!decoder.ok() || (version != kMessageVersion && version != kClaimVersion) ||
+  if (!decoder.ok() || version < kMessageVersion || version > kSettlingVersion ||
       level > ReadLevel::kEventual || claim.priority > Priority::kLow ||
       claim.bucket > kBucketsMax || found == decoders_.end()) {
     return Error(Code::kInvalidArgument,
@@ -88,6 +98,8 @@ Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_
     return Error(Code::kInvalidArgument, "operation message is malformed");
   }
   operation->id = id;
+  operation->settled = settled;
+  operation->again = again;
   operation->target = target;
   operation->level = level;
   operation->claim = claim;

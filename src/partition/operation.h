@@ -64,6 +64,7 @@ enum class OperationKind : uint8_t {
   kReadRows = 9,
   kWriteRows = 10,
   kTruncateRows = 11,
+  kEndBatch = 12,
 };
 
 class Operation {
@@ -94,6 +95,13 @@ class Operation {
   Claim claim;
   // The same for every try of the operation.
   storage::OperationId id;
+  // All operations with the same `id.high` and a smaller `id.low` have ended for ever: their
+  // clients are answered, and no try of them is sent again. 0: nothing is said. Nodes of format 2
+  // cannot read any other.
+  uint64_t settled = 0;
+  // An earlier try may have been done, or may still come: a refusal must end that one too. Sent
+  // only with `settled`.
+  bool again = false;
   // Where this try goes; set by whoever executes it.
   Target target;
 };
@@ -103,7 +111,8 @@ class OperationRegistry {
   using Decode = std::function<Result<std::unique_ptr<Operation>>(Decoder&)>;
   void Register(OperationKind kind, Decode decode) { decoders_[kind] = std::move(decode); }
 
-  // message = version u8, target, id, level u8, [claim, from version 2 on], kind u8, body.
+  // message = version u8, target, id, level u8, [claim, from version 2 on], [settled
+  // varint, again bool, from version 3 on], kind u8, body.
   static std::string EncodeMessage(const Operation& operation);
   // With its target and id. kInvalidArgument for anything malformed.
   Result<std::unique_ptr<Operation>> DecodeMessage(std::string_view bytes) const;

@@ -6,10 +6,6 @@ namespace orrery::partition {
 
 namespace {
 
-// How long, and how many, outcomes of operations are remembered for a repetition.
-constexpr size_t kOutcomesMax = 50'000;
-constexpr Duration kOutcomeAge = std::chrono::seconds(20);
-constexpr uint8_t kOutcomesVersion = 1;
 // Every write holds it shared: who holds it exclusively is alone.
 constexpr uint64_t kWholePartition = 0;
 constexpr size_t kWatchedMax = 1'000'000;  // changes during a walk over the partition
@@ -242,25 +238,19 @@ WallTime Replica::NextTime(int64_t count) {
 }
 
 const Replica::Outcome* Replica::Recall(const storage::OperationId& id) const {
-  auto found = outcomes_.find(id);
-  return found == outcomes_.end() || Active(Mutant::kForgetOutcomes) ? nullptr : &found->second;
+  return Active(Mutant::kForgetOutcomes) ? nullptr : outcomes_.Recall(id);
+}
+
+Status Replica::CheckNotEnded(const Operation& operation) const {
+  return outcomes_.Refuses(operation.id) && !Active(Mutant::kRunEnded)
+             ? Status(Code::kUnknownOutcome, "the operation has ended")
+             : Status::Ok();
 }
 
 void Replica::Remember(const storage::OperationId& id, Lsn lsn, std::string_view result,
-                       WallTime time) {
+                       WallTime time, uint64_t settled) {
   last_time_ = std::max(last_time_, time);
-  if (id == storage::OperationId()) {
-    return;
-  }
-  if (!outcomes_.insert_or_assign(id, Outcome{lsn, std::string(result)}).second) {
-    return;
-  }
-  outcome_order_.emplace_back(time, id);
-  while (outcome_order_.size() > kOutcomesMax ||
-         outcome_order_.front().first.micros + kOutcomeAge.count() < time.micros) {
-    outcomes_.erase(outcome_order_.front().second);
-    outcome_order_.pop_front();
-  }
+  outcomes_.Remember(id, settled, lsn, result, time);
 }
 
 runtime::Task<Result<Replica::Turn>> Replica::Acquire(const Operation& operation,
@@ -269,6 +259,7 @@ runtime::Task<Result<Replica::Turn>> Replica::Acquire(const Operation& operation
   Turn turn;
   turn.guard = co_await latches_.Acquire(std::move(latches));
   ORRERY_CO_TRY_STATUS(CheckTarget(operation));
+  ORRERY_CO_TRY_STATUS(CheckNotEnded(operation));
   turn.term = set_->term();
   co_return turn;
 }
@@ -333,7 +324,7 @@ runtime::Task<Result<Lsn>> Replica::Commit(storage::WriteSet set, const Turn& tu
 }
 
 void Replica::OnApplied(Lsn lsn, const storage::WriteSetView& set) {
-  Remember(set.id, lsn, set.result, set.time);
+  Remember(set.id, lsn, set.result, set.time, set.settled);
   if (watch_) {
     Note(set);
   }
@@ -341,48 +332,16 @@ void Replica::OnApplied(Lsn lsn, const storage::WriteSetView& set) {
 
 void Replica::OnReplaced() { DecodeOutcomes(set_->extra()); }
 
-std::string Replica::Outcomes() const {
-  std::string bytes;
-  Encoder encoder(bytes);
-  encoder.U8(kOutcomesVersion);
-  encoder.U64(static_cast<uint64_t>(last_time_.micros));
-  for (const auto& [time, id] : outcome_order_) {
-    const Outcome& outcome = outcomes_.at(id);
-    encoder.U64(id.high);
-    encoder.U64(id.low);
-    encoder.U64(outcome.lsn.value());
-    encoder.U64(static_cast<uint64_t>(time.micros));
-    encoder.Bytes(outcome.result);
-  }
-  return bytes;
-}
+std::string Replica::Outcomes() const { return outcomes_.Encode(last_time_); }
 
 std::string Replica::JoinOutcomes(std::string_view a, std::string_view b) {
-  constexpr size_t kHead = 1 + sizeof(uint64_t);
-  if (a.size() < kHead || b.size() < kHead) {
-    return std::string(a.size() < kHead ? b : a);
-  }
-  // The later time stands first.
-  bool first = Decoder(a.substr(1)).U64() >= Decoder(b.substr(1)).U64();
-  return std::string(first ? a : b) + std::string((first ? b : a).substr(kHead));
+  return OutcomeMemory::Join(a, b);
 }
 
 bool Replica::DecodeOutcomes(std::string_view bytes) {
-  Decoder decoder(bytes);
-  if (decoder.U8() != kOutcomesVersion) {
-    return false;
-  }
-  last_time_ = std::max(last_time_, WallTime{static_cast<int64_t>(decoder.U64())});
-  while (decoder.ok() && decoder.left() > 0) {
-    storage::OperationId id{.high = decoder.U64(), .low = decoder.U64()};
-    Lsn lsn(decoder.U64());
-    WallTime time{static_cast<int64_t>(decoder.U64())};
-    std::string_view result = decoder.Bytes();
-    if (decoder.ok()) {
-      Remember(id, lsn, result, time);
-    }
-  }
-  return decoder.ok();
+  std::optional<WallTime> time = outcomes_.Decode(bytes);
+  last_time_ = std::max(last_time_, time.value_or(WallTime()));
+  return time.has_value();
 }
 
 Reply Replica::MakeReply(Status status, RequestUnits charge) const {

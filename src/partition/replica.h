@@ -8,13 +8,11 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 
 #include "base/time.h"
 #include "partition/budget.h"
@@ -22,6 +20,7 @@
 #include "partition/latches.h"
 #include "partition/logical_sizes.h"
 #include "partition/operation.h"
+#include "partition/outcome_memory.h"
 #include "partition/partition_map.h"
 #include "replication/replica_set.h"
 #include "runtime/worker.h"
@@ -93,17 +92,18 @@ class Replica final : public replication::ApplyListener {
   // The newest time that was given, or seen.
   WallTime last_time() const { return last_time_; }
   // The result of an earlier try of this operation, with its LSN.
-  struct Outcome {
-    Lsn lsn;
-    std::string result;
-  };
+  using Outcome = OutcomeMemory::Outcome;
   const Outcome* Recall(const storage::OperationId& id) const;
+  // Refuses a late try of an operation that has ended: nobody waits for it, and it may have been
+  // done. Acquire() has asked it.
+  Status CheckNotEnded(const Operation& operation) const;
   // REQUIRES: nothing was waited for between NextTime() and this.
   runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, const Turn& turn);
   // The sizes of its logical partitions.
   LogicalSizes& sizes() { return sizes_; }
-  // Brings back what Recall knew before a restart.
-  void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time);
+  // Brings back what Recall knew before a restart. `settled` as in WriteSet.
+  void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time,
+                uint64_t settled = 0);
   // False if they are malformed.
   bool DecodeOutcomes(std::string_view bytes);
   // What Outcomes() gave of two partitions, as one.
@@ -199,8 +199,7 @@ class Replica final : public replication::ApplyListener {
   Latches latches_;
   LogicalSizes sizes_;
   WallTime last_time_;
-  std::unordered_map<storage::OperationId, Outcome, storage::OperationIdHash> outcomes_;
-  std::deque<std::pair<WallTime, storage::OperationId>> outcome_order_;
+  OutcomeMemory outcomes_;
 };
 
 }  // namespace orrery::partition

@@ -15,6 +15,11 @@ constexpr size_t kLeadersMax = 1'000'000;
 // Another replica, or the same one later, may know better.
 bool TryElsewhere(Code code) { return code == Code::kNotLeader || code == Code::kUnknownOutcome; }
 
+// Refused before anybody looked whether an earlier try was done.
+bool SaysNothing(Code code) {
+  return code == Code::kThrottled || code == Code::kUnavailable || code == Code::kSessionNotReached;
+}
+
 }  // namespace
 
 // Each thread keeps the map it saw last, so that a look-up takes no lock while nothing changes.
@@ -77,18 +82,48 @@ Router::Router(ReplicaTable& replicas, const OperationRegistry& registry, FindRi
       registry_(registry),
       find_ring_(std::move(find_ring)),
       random_(random),
-      clock_(clock) {}
+      clock_(clock),
+      flights_(random) {}
+
+bool Router::TellsSettled() {
+  if (!tells_.load(std::memory_order_relaxed)) {
+    if (may_tell_ && !may_tell_()) {
+      return false;
+    }
+    tells_.store(true, std::memory_order_relaxed);
+  }
+  return true;
+}
+
+// Only writes are remembered. The flight must last until no more try is sent.
+std::optional<Flights::Flight> Router::Name(Operation& operation) {
+  const bool named = operation.id != storage::OperationId() && operation.settled == 0;
+  operation.again = false;
+  if (!operation.writes() || named) {
+    return std::nullopt;
+  }
+  if (!TellsSettled()) {
+    operation.id = {.high = random_.Next(), .low = random_.Next()};
+    return std::nullopt;
+  }
+  Flights::Flight flight = flights_.Begin();
+  operation.id = flight.id();
+  operation.settled = flight.settled();
+  return flight;
+}
 
 runtime::Task<Reply> Router::Execute(Ring ring, std::string_view epk, Operation& operation) {
+  const std::optional<Flights::Flight> flight = Name(operation);
   for (int tries = 1;; ++tries) {
-    Reply reply = co_await ExecuteAt(ring, ring.map->Find(epk), operation);
+    Reply reply = co_await Try(ring, ring.map->Find(epk), operation);
     Code code = reply.status.code();
     if (code != Code::kMoved && code != Code::kSchemaChanged) {
       co_return reply;
     }
     std::optional<Ring> next = co_await LookAgain(ring, tries);
     if (!next) {
-      co_return Reply{.status = Status(Code::kUnavailable, "the partition is being changed")};
+      co_return Reply{.status = Status(operation.again ? Code::kUnknownOutcome : Code::kUnavailable,
+                                       "the partition is being changed")};
     }
     ring = std::move(*next);
     if (ring.map == nullptr) {
@@ -110,9 +145,12 @@ runtime::Task<std::optional<Ring>> Router::LookAgain(const Ring& ring, int tries
 
 runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& range,
                                        Operation& operation) {
-  if (operation.id == storage::OperationId()) {
-    operation.id = {.high = random_.Next(), .low = random_.Next()};
-  }
+  const std::optional<Flights::Flight> flight = Name(operation);
+  co_return co_await Try(ring, range, operation);
+}
+
+runtime::Task<Reply> Router::Try(const Ring& ring, const PartitionRange& range,
+                                 Operation& operation) {
   // A token of a parent is satisfied: its heirs begin where it ended.
   if (!operation.tokens.empty()) {
     auto token = std::ranges::find(operation.tokens, range.id, &types::SessionToken::partition);
@@ -125,25 +163,24 @@ runtime::Task<Reply> Router::ExecuteAt(const Ring& ring, const PartitionRange& r
   if (remote_ && remote_->always) {
     co_return co_await Send(remote_->self, operation);
   }
-  bool unknown = false;
   std::shared_ptr<Replica> replica = replicas_.Find(range.id);
   if (replica != nullptr && (!remote_ || replica->MayServe(operation))) {
     Reply reply = co_await replica->Execute(operation);
-    if (!remote_ || !TryElsewhere(reply.status.code())) {
+    Code code = reply.status.code();
+    if (!remote_ || (!TryElsewhere(code) && !(operation.again && SaysNothing(code)))) {
       co_return reply;
     }
-    unknown = operation.writes() && reply.status.code() == Code::kUnknownOutcome;
+    operation.again |= operation.writes() && code == Code::kUnknownOutcome;
   }
   if (!remote_) {
     co_return Reply{.status = Status(Code::kMoved, "the partition is not here")};
   }
   replica.reset();
-  co_return co_await FollowLeader(operation, unknown);
+  co_return co_await FollowLeader(operation);
 }
 
-// Until somebody answers for the partition, or the time is up. `unknown`: an earlier try may have
-// been done, so an answer that says nothing about it does not count.
-runtime::Task<Reply> Router::FollowLeader(Operation& operation, bool unknown) {
+// Until somebody answers for the partition, or the time is up.
+runtime::Task<Reply> Router::FollowLeader(Operation& operation) {
   const PartitionId partition = operation.target.partition;
   const Instant until = clock_.Now() + kFollowTime;
   NodeId hint = KnownLeader(partition);
@@ -165,19 +202,19 @@ runtime::Task<Reply> Router::FollowLeader(Operation& operation, bool unknown) {
       reply = co_await Send(node, operation);
     }
     Code code = reply.status.code();
-    unknown = unknown || (code == Code::kUnknownOutcome && operation.writes());
-    bool says_nothing = unknown && (code == Code::kThrottled || code == Code::kUnavailable);
-    if (!TryElsewhere(code) && !says_nothing) {
+    operation.again |= code == Code::kUnknownOutcome && operation.writes();
+    if (!TryElsewhere(code) && !(operation.again && SaysNothing(code))) {
       LearnLeader(partition, node);
       co_return reply;
     }
     hint = reply.leader;
     if (clock_.Now() >= until) {
       co_return Reply{
-          .status = unknown ? Status(Code::kUnknownOutcome,
-                                     "the write may or may not have happened: the "
-                                     "partition's leader was lost meanwhile")
-                            : Status(Code::kUnavailable, "no replica of the partition leads now")};
+          .status = operation.again
+                        ? Status(Code::kUnknownOutcome,
+                                 "the write may or may not have happened: the "
+                                 "partition's leader was lost meanwhile")
+                        : Status(Code::kUnavailable, "no replica of the partition leads now")};
     }
     if (hint == NodeId()) {
       // 1 ms, 2 ms ... 64 ms.

@@ -5,10 +5,12 @@
 // kSchemaChanged) it looks again and repeats. On a cluster it follows the leader: what was refused
 // by a replica that does not lead, or got lost on the way, is tried again under the same operation
 // id, so a write gets its first outcome; what cannot be known in the end is reported as unknown.
+// With each write it tells which of its earlier ones have ended, and need not be remembered.
 //
 // Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "partition/flights.h"
 #include "partition/operation.h"
 #include "partition/partition_map.h"
 #include "partition/replica.h"
@@ -70,8 +73,12 @@ class Router {
          Random& random, const Clock& clock);
   // REQUIRES: before the first operation.
   void SetRemote(Remote remote) { remote_ = std::move(remote); }
+  // Whether everybody reads Operation::settled; once true it stays so. By default it is. REQUIRES:
+  // thread-safe, and before the first operation.
+  void SetTellsSettled(std::function<bool()> tells) { may_tell_ = std::move(tells); }
 
-  // To the partition that holds this place of the ring.
+  // To the partition that holds this place of the ring. An operation that its maker did not name
+  // gets its id here; executed again it is another one.
   runtime::Task<Reply> Execute(Ring ring, std::string_view epk, Operation& operation);
   // To one partition, by its id as of `ring`. kMoved if it is not (or no longer) there.
   runtime::Task<Reply> ExecuteAt(const Ring& ring, const PartitionRange& range,
@@ -85,8 +92,11 @@ class Router {
   runtime::Task<std::string> HandleMessage(std::string message);
 
  private:
+  bool TellsSettled();
+  std::optional<Flights::Flight> Name(Operation& operation);
+  runtime::Task<Reply> Try(const Ring& ring, const PartitionRange& range, Operation& operation);
   runtime::Task<Reply> Send(NodeId node, const Operation& operation);
-  runtime::Task<Reply> FollowLeader(Operation& operation, bool unknown);
+  runtime::Task<Reply> FollowLeader(Operation& operation);
   NodeId KnownLeader(PartitionId partition) const;
   void LearnLeader(PartitionId partition, NodeId node);
 
@@ -96,6 +106,9 @@ class Router {
   Random& random_;
   const Clock& clock_;
   std::optional<Remote> remote_;
+  std::function<bool()> may_tell_;
+  std::atomic<bool> tells_ = false;
+  Flights flights_;
 
   mutable std::mutex leaders_mutex_;
   std::unordered_map<PartitionId, NodeId> leaders_;  // where the last answer came from

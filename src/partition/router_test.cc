@@ -151,12 +151,71 @@ TEST_F(RouterTest, TheTriesOfAnOperationHaveOneId) {
   Ping ping;
   ping.id = {5, 6};
   EXPECT_EQ(Execute(RingOf(old_range, 1), ping).body, "worker 1 id 6");
-  Ping unnamed;
-  Execute(RingOf(new_range, 1), unnamed);
-  storage::OperationId first = unnamed.id;
+}
+
+TEST_F(RouterTest, AnOperationWithoutANameGetsOneAndAnotherOneWhenItIsExecutedAgain) {
+  MakeReplica(new_range, 1);
+  Ping ping;
+  Execute(RingOf(new_range, 1), ping);
+  storage::OperationId first = ping.id;
   EXPECT_NE(first, storage::OperationId());
-  Execute(RingOf(new_range, 1), unnamed);
-  EXPECT_EQ(unnamed.id, first);
+  Execute(RingOf(new_range, 1), ping);
+  EXPECT_EQ(ping.id.high, first.high);
+  EXPECT_EQ(ping.id.low, first.low + 1);
+  EXPECT_EQ(ping.settled, ping.id.low);
+}
+
+TEST_F(RouterTest, WhileANodeCannotReadItNothingIsSaidOfWhatHasEnded) {
+  MakeReplica(new_range, 1);
+  std::atomic<bool> all_read_it = false;
+  router.SetTellsSettled([&] { return all_read_it.load(); });
+  Ping before;
+  Execute(RingOf(new_range, 1), before);
+  EXPECT_NE(before.id, storage::OperationId());
+  EXPECT_EQ(before.settled, 0u);
+  EXPECT_EQ(OperationRegistry::EncodeMessage(before)[0], 1);
+  all_read_it = true;
+  Ping after;
+  Execute(RingOf(new_range, 1), after);
+  EXPECT_EQ(after.settled, 1u);
+  EXPECT_EQ(OperationRegistry::EncodeMessage(after)[0], 3);
+}
+
+// The answer to the first try is lost. Meanwhile another operation comes and goes.
+TEST_F(RouterTest, WhatIsTriedAgainHasItsIdAndHasNotSettledMeanwhile) {
+  MakeReplica(old_range, 1);
+  struct Sent {
+    storage::OperationId id;
+    uint64_t settled = 0;
+    bool again = false;
+  };
+  std::vector<Sent> sent;
+  Ping other;
+  Remote remote{.self = NodeId(1), .nodes = [](PartitionId) { return std::vector{NodeId(2)}; }};
+  remote.call = [&](NodeId, std::string message) -> Task<Result<std::string>> {
+    auto operation = registry.DecodeMessage(message);
+    sent.push_back({(*operation)->id, (*operation)->settled, (*operation)->again});
+    if (sent.size() == 1) {
+      co_await router.ExecuteAt(RingOf(old_range, 1), old_range, other);
+      co_return Error(Code::kUnknownOutcome, "the connection broke");
+    }
+    std::string answer;
+    Encoder encoder(answer);
+    Reply().Encode(encoder);
+    co_return answer;
+  };
+  router.SetRemote(std::move(remote));
+  const PartitionRange elsewhere{.id = PartitionId(2), .generation = 1};
+  Ping lost;
+  EXPECT_TRUE(Run(router.ExecuteAt(RingOf(elsewhere, 1), elsewhere, lost)).status.ok());
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_EQ(sent[1].id, sent[0].id);
+  EXPECT_FALSE(sent[0].again);
+  EXPECT_TRUE(sent[1].again);
+  EXPECT_EQ(other.settled, lost.id.low) << "it was in flight";
+  Ping next;
+  Execute(RingOf(old_range, 1), next);
+  EXPECT_EQ(next.settled, next.id.low) << "now all have ended";
 }
 
 TEST_F(RouterTest, AReplicaThatIsBehindTheCatalogForAMomentIsWaitedFor) {
@@ -273,6 +332,46 @@ TEST_F(RouterTest, OutcomesAreRememberedUpToANumber) {
   EXPECT_EQ(replica->Recall({60'000, 60'000})->result, "60000");
   EXPECT_NE(replica->Recall({20'000, 20'000}), nullptr);
   EXPECT_EQ(replica->Recall({200, 201}), nullptr);
+}
+
+// Takes the latches of a write, and says what the replica said.
+class Latched final : public Operation {
+ public:
+  OperationKind kind() const override { return OperationKind::kWriteItems; }
+  bool writes() const override { return true; }
+  void Encode(Encoder&) const override {}
+  RequestUnits least_price() const override { return RequestUnits(); }
+  Task<Reply> Run(Replica& replica) override {
+    Result<Replica::Turn> turn = co_await replica.Acquire(*this, {});
+    co_return replica.MakeReply(turn ? Status::Ok() : turn.error(), {});
+  }
+};
+
+TEST_F(RouterTest, HeirsKnowWhatWasInFlightAndWhatHasEnded) {
+  auto parent = MakeReplica(old_range, 1);
+  auto sibling = MakeReplica({.id = PartitionId(2), .generation = 1}, 1);
+  parent->Remember({7, 3}, Lsn(5), "in flight", {1}, 3);
+  parent->Remember({7, 4}, Lsn(6), "too", {2}, 3);
+  sibling->Remember({7, 2}, Lsn(9), "elsewhere", {3}, 1);
+  const std::string split = parent->Outcomes();
+  const std::string merged = Replica::JoinOutcomes(parent->Outcomes(), sibling->Outcomes());
+  for (uint64_t id = 3; const std::string& inherited : {split, merged}) {
+    const PartitionRange range{.id = PartitionId(id++), .generation = 1};
+    auto heir = MakeReplica(range, 1);
+    ASSERT_TRUE(heir->DecodeOutcomes(inherited));
+    auto code = [&](storage::OperationId named) {
+      Latched late;
+      late.id = named;
+      late.target = {ContainerId(1), range.id, 1, 1};
+      return Run(heir->Execute(late)).status.code();
+    };
+    EXPECT_EQ(code({7, 1}), Code::kUnknownOutcome) << "it has ended";
+    EXPECT_EQ(code({7, 3}), Code::kOk);
+    EXPECT_EQ(code({7, 5}), Code::kOk);
+    EXPECT_EQ(heir->Recall({7, 3})->result, "in flight");
+    EXPECT_EQ(heir->Recall({7, 4})->lsn, Lsn(6));
+    EXPECT_EQ(heir->Recall({7, 2}) != nullptr, inherited == merged);
+  }
 }
 
 TEST_F(RouterTest, AReplicaTableForgetsWhatIsRemoved) {

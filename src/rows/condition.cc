@@ -1,6 +1,7 @@
 #include "rows/condition.h"
 
 #include "cql/assemble.h"
+#include "cql/filter.h"
 #include "cql/value.h"
 
 namespace orrery::rows {
@@ -11,26 +12,17 @@ using cql::TypeId;
 
 namespace {
 
+using MaybeView = std::optional<std::string_view>;
+
+// A part of a value and its type.
+struct ValuePart {
+  DataType type;
+  std::optional<std::string> value;
+};
+
 bool Equal(const DataType& type, MaybeView a, MaybeView b) {
   return a.has_value() == b.has_value() && (!a || cql::CompareValues(type, *a, *b) == 0);
 }
-
-// Of a collection: whether one of its elements, keys or values is this one.
-bool Contains(const DataType& type, MaybeView collection, MaybeView wanted, bool keys) {
-  if (!collection || !wanted) {
-    return false;
-  }
-  const bool map = type.id() == TypeId::kMap;
-  for (cql::PartReader part(type, *collection); part.Next();) {
-    bool is_key = map && part.index() % 2 == 0;
-    if (is_key == (map && keys) && Equal(part.type(), part.value(), wanted)) {
-      return true;
-    }
-  }
-  return false;
-}
-
-}  // namespace
 
 bool Compare(Comparison comparison, const DataType& type, MaybeView value,
              const std::vector<std::optional<std::string>>& operands) {
@@ -43,27 +35,10 @@ bool Compare(Comparison comparison, const DataType& type, MaybeView value,
     return false;
   }
   const MaybeView operand = operands.empty() ? std::nullopt : MaybeView(operands.front());
-  switch (comparison) {
-    case Comparison::kEqual: return Equal(type, value, operand);
-    case Comparison::kNotEqual: return !Equal(type, value, operand);
-    case Comparison::kContains: return Contains(type, value, operand, false);
-    case Comparison::kContainsKey: return Contains(type, value, operand, true);
-    default: break;
+  if (comparison == Comparison::kEqual || comparison == Comparison::kNotEqual) {
+    return Equal(type, value, operand) == (comparison == Comparison::kEqual);
   }
-  if (!value || !operand) {
-    return false;
-  }
-  const int order = cql::CompareValues(type, *value, *operand);
-  switch (comparison) {
-    case Comparison::kLess: return order < 0;
-    case Comparison::kLessEqual: return order <= 0;
-    case Comparison::kGreater: return order > 0;
-    case Comparison::kGreaterEqual: return order >= 0;
-    case Comparison::kBetween:
-      return order >= 0 && operands.size() == 2 && operands[1] &&
-             cql::CompareValues(type, *value, *operands[1]) <= 0;
-    default: return false;
-  }
+  return value && operand && cql::Holds(comparison, type, *value, *operand);
 }
 
 ValuePart ElementOf(const DataType& type, MaybeView collection, std::string_view element) {
@@ -84,8 +59,6 @@ ValuePart ElementOf(const DataType& type, MaybeView collection, std::string_view
   }
   return found;
 }
-
-namespace {
 
 ValuePart FieldOf(const DataType& type, MaybeView value, size_t field) {
   ValuePart found{.type = type.parameters()[field]};

@@ -7,6 +7,8 @@ using partition::Operation;
 
 namespace {
 
+constexpr uint8_t kBatchVersion = 1;
+
 void PutSigned(Encoder& encoder, int64_t value) {
   encoder.Varint(static_cast<uint64_t>(value) << 1 ^ static_cast<uint64_t>(value >> 63));
 }
@@ -54,6 +56,7 @@ void Put(Encoder& encoder, const RowChange& change) {
   if (change.timestamp) {
     PutSigned(encoder, *change.timestamp);
   }
+  encoder.Varint(static_cast<uint64_t>(change.made));
   encoder.Varint(static_cast<uint64_t>(change.ttl));
   encoder.Varint(change.cells.size());
   for (const CellChange& cell : change.cells) {
@@ -75,6 +78,7 @@ RowChange TakeChange(Decoder& decoder) {
   if ((flags & 4) != 0) {
     change.timestamp = TakeSigned(decoder);
   }
+  change.made = static_cast<int64_t>(decoder.Varint());
   change.ttl = static_cast<int32_t>(decoder.Varint());
   for (uint64_t left = TakeCount(decoder); left > 0 && decoder.ok(); --left) {
     CellChange& cell = change.cells.emplace_back();
@@ -154,6 +158,8 @@ void WriteRows::Encode(Encoder& encoder) const {
   for (const RowCondition& condition : conditions) {
     Put(encoder, condition);
   }
+  encoder.Bytes(batch);
+  encoder.Bool(forced);
 }
 
 Result<std::unique_ptr<Operation>> WriteRows::Decode(Decoder& decoder) {
@@ -166,7 +172,63 @@ Result<std::unique_ptr<Operation>> WriteRows::Decode(Decoder& decoder) {
   for (uint64_t left = TakeCount(decoder); left > 0 && decoder.ok(); --left) {
     write->conditions.push_back(TakeCondition(decoder));
   }
+  write->batch = decoder.Bytes();
+  write->forced = decoder.Bool();
   return Checked(decoder, std::move(write));
+}
+
+std::string KeptBatch::Encode() const {
+  std::string out;
+  Encoder encoder(out);
+  encoder.U8(kBatchVersion);
+  encoder.U64(static_cast<uint64_t>(made));
+  encoder.Varint(parts.size());
+  for (const BatchPart& part : parts) {
+    encoder.U32(part.container.value());
+    encoder.Bytes(part.epk);
+    encoder.Bytes(part.partition_key);
+    encoder.Varint(part.changes.size());
+    for (const RowChange& change : part.changes) {
+      Put(encoder, change);
+    }
+  }
+  return out;
+}
+
+Result<KeptBatch> KeptBatch::Decode(std::string_view bytes) {
+  Decoder decoder(bytes);
+  KeptBatch batch;
+  const uint8_t version = decoder.U8();
+  batch.made = static_cast<int64_t>(decoder.U64());
+  for (uint64_t left = TakeCount(decoder); left > 0 && decoder.ok(); --left) {
+    BatchPart& part = batch.parts.emplace_back();
+    part.container = ContainerId(decoder.U32());
+    part.epk = decoder.Bytes();
+    part.partition_key = decoder.Bytes();
+    for (uint64_t changes = TakeCount(decoder); changes > 0 && decoder.ok(); --changes) {
+      part.changes.push_back(TakeChange(decoder));
+    }
+  }
+  if (!decoder.done() || version != kBatchVersion) {
+    return Error(Code::kCorruption, "a batch is malformed or newer than this program");
+  }
+  return batch;
+}
+
+void EndBatch::Encode(Encoder& encoder) const {
+  encoder.Bytes(epk);
+  encoder.Bytes(partition_key);
+  encoder.U64(batch.high);
+  encoder.U64(batch.low);
+}
+
+Result<std::unique_ptr<Operation>> EndBatch::Decode(Decoder& decoder) {
+  auto end = std::make_unique<EndBatch>();
+  end->epk = decoder.Bytes();
+  end->partition_key = decoder.Bytes();
+  end->batch.high = decoder.U64();
+  end->batch.low = decoder.U64();
+  return Checked(decoder, std::move(end));
 }
 
 std::string WriteAnswer::Encode() const {
@@ -255,6 +317,7 @@ void RegisterRowOperations(partition::OperationRegistry& registry) {
   registry.Register(OperationKind::kReadRows, ReadRows::Decode);
   registry.Register(OperationKind::kWriteRows, WriteRows::Decode);
   registry.Register(OperationKind::kTruncateRows, TruncateRows::Decode);
+  registry.Register(OperationKind::kEndBatch, EndBatch::Decode);
 }
 
 }  // namespace orrery::rows

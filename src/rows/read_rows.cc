@@ -86,8 +86,8 @@ class Scan {
   // Gives a row if it is alive; `full` says that the page ends here.
   Status TakeRow(std::string_view key, std::string_view value);
   void Announce();
-  // At the end of a partition: one with nothing but a static row is one row of its own.
-  bool TakeStaticAlone();
+  // A partition with nothing but a static row is one row of its own.
+  void Leave();
   bool full() const {
     return rows_ >= read_.rows_max || page_.bytes() >= kPageBytesMax || scanned_ >= kScannedMax ||
            scanned_bytes_ >= kScannedBytesMax;
@@ -207,14 +207,12 @@ void Scan::Announce() {
   }
 }
 
-bool Scan::TakeStaticAlone() {
-  if (!static_ || rows_here_ > 0 || announced_ || !read_.spans.empty()) {
-    return false;
+void Scan::Leave() {
+  if (static_ && rows_here_ == 0 && !announced_ && read_.spans.empty()) {
+    Announce();
+    ++rows_here_;
+    ++rows_;
   }
-  Announce();
-  ++rows_here_;  // it is not given again where the walk goes on
-  ++rows_;
-  return true;
 }
 
 Status Scan::TakeRow(std::string_view key, std::string_view value) {
@@ -256,8 +254,10 @@ Status Scan::RunForward(const storage::KeySpan& span) {
       return Status::Ok();
     }
     if (prefix_.empty() || !at->key().starts_with(prefix_)) {
-      if (TakeStaticAlone() && full()) {
-        more_ = closed_ = true;
+      Leave();
+      if (full()) {
+        more_ = true;
+        closed_ = true;
         return Status::Ok();
       }
       ORRERY_RETURN_IF_ERROR(Enter(at->key(), true));
@@ -282,7 +282,7 @@ Status Scan::RunForward(const storage::KeySpan& span) {
       at->Next();
     }
   }
-  TakeStaticAlone();
+  Leave();
   return at->status();
 }
 
@@ -321,9 +321,7 @@ Status Scan::RunReversed() {
     }
     ORRERY_RETURN_IF_ERROR(at->status());
   }
-  if (static_ && rows_here_ == 0 && read_.spans.empty()) {
-    Announce();
-  }
+  Leave();
   return Status::Ok();
 }
 

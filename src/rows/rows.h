@@ -81,7 +81,9 @@ struct RowChange {
   std::string key;     // clustering columns
   std::string end;
   std::optional<int64_t> timestamp;  // microseconds; none: partition time
-  int32_t ttl = 0;                   // seconds
+  int64_t made = 0;  // if it may be done twice: when it was made, in microseconds; expiries count
+                     // from there, and elements of lists are placed by it
+  int32_t ttl = 0;   // seconds
   std::vector<CellChange> cells;
 };
 
@@ -104,6 +106,24 @@ struct RowCondition {
   std::vector<CellCondition> cells;
 };
 
+// A part of a batch over several partitions. What it does is the same however often it is done.
+struct BatchPart {
+  ContainerId container;
+  types::Epk epk;
+  std::string partition_key;
+  std::vector<RowChange> changes;
+};
+
+// A batch that is to be done to its end: kept with the first of its partitions until that is so.
+struct KeptBatch {
+  int64_t made = 0;  // microseconds
+  std::vector<BatchPart> parts;
+
+  std::string Encode() const;
+  // kCorruption if it is malformed.
+  static Result<KeptBatch> Decode(std::string_view bytes);
+};
+
 // One transaction on one partition of a table.
 class WriteRows final : public partition::Operation {
  public:
@@ -111,6 +131,9 @@ class WriteRows final : public partition::Operation {
   std::string partition_key;
   std::vector<RowChange> changes;
   std::vector<RowCondition> conditions;
+  std::string batch;  // a KeptBatch, kept under the id of this operation; or empty
+  bool forced =
+      false;  // part of a batch that has begun: runs into debt rather than being throttled
 
   partition::OperationKind kind() const override { return partition::OperationKind::kWriteRows; }
   bool writes() const override { return true; }
@@ -124,6 +147,9 @@ class WriteRows final : public partition::Operation {
  private:
   // Whether it reads before it writes.
   bool reads() const;
+  // A refusal that holds: as an entry of the log if another try may still come.
+  runtime::Task<Status> Refuse(partition::Replica& replica, const partition::Replica::Turn& turn,
+                               const partition::Reply& reply);
 };
 
 // What a condition saw.
@@ -210,6 +236,32 @@ class RowPage {
   // Views into the bytes. kUnavailable if they are malformed.
   static Result<RowPage> Decode(std::string_view bytes);
 };
+
+// The batch is done. Not an error if it is not there.
+class EndBatch final : public partition::Operation {
+ public:
+  types::Epk epk;
+  std::string partition_key;
+  storage::OperationId batch;
+
+  partition::OperationKind kind() const override { return partition::OperationKind::kEndBatch; }
+  bool writes() const override { return true; }
+  void Encode(Encoder& encoder) const override;
+  static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
+  partition::RequestUnits least_price() const override { return {}; }
+  runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
+};
+
+// A batch that is kept in a partition of this node.
+struct FoundBatch {
+  types::Epk epk;
+  std::string partition_key;
+  storage::OperationId id;
+  KeptBatch batch;
+};
+// Those of a physical partition, at most `most`; blocks. Malformed ones are left out.
+std::vector<FoundBatch> FindBatches(storage::Engine& state, ContainerId container,
+                                    const types::EpkRange& range, size_t most);
 
 // Deletes all rows of a physical partition, some at a time: TRUNCATE. The body of the reply is
 // empty when there are no more.

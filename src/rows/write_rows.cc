@@ -37,6 +37,19 @@ std::string KeyOf(const std::string& prefix, bool is_static, std::string_view cl
   return key;
 }
 
+// Batches stand among the unique values of their partition, of which tables have none: so they go
+// where it goes.
+constexpr char kBatchMark = '\xFE';
+
+std::string BatchKey(const std::string& prefix, const storage::OperationId& id) {
+  std::string key = storage::UniquePrefix(prefix);
+  key.push_back(kBatchMark);
+  Encoder encoder(key);
+  encoder.U64(id.high);
+  encoder.U64(id.low);
+  return key;
+}
+
 // The evaluation of one WriteRows.
 class Evaluation {
  public:
@@ -250,8 +263,9 @@ Status Evaluation::ChangeList(const CellChange& cell, const std::string& key,
 Status Evaluation::MakeRow(const RowChange& change, int64_t timestamp) {
   const std::string key = KeyOf(prefix_, change.is_static, change.key);
   cql::Stamp stamp{.timestamp = timestamp, .ttl = change.ttl};
+  const int64_t made = change.made != 0 ? change.made : time_.micros;
   if (change.ttl > 0) {
-    stamp.expires = time_.seconds() + change.ttl;
+    stamp.expires = WallTime{made}.seconds() + change.ttl;
   }
   cql::RowWriter writer;
   if (change.marks) {
@@ -268,7 +282,7 @@ Status Evaluation::MakeRow(const RowChange& change, int64_t timestamp) {
       case CellAction::kAppend:
       case CellAction::kPrepend: {
         const bool append = cell.action == CellAction::kAppend;
-        std::string path = cql::ListPath(append ? time_.micros : -time_.micros, list_number_++);
+        std::string path = cql::ListPath(append ? made : -made, list_number_++);
         writer.Set(cell.column, path, stamp, cell.value);
         break;
       }
@@ -310,18 +324,28 @@ storage::WriteSet Evaluation::Finish() {
   storage::WriteSet set;
   set.time = time_;
   set.id = write_.id;
+  set.settled = write_.settled;
   for (const auto& [key, operand] : operands_) {
     set.Merge(Space::kItems, key, operand);
+  }
+  if (!write_.batch.empty()) {
+    set.Put(Space::kIndex, BatchKey(prefix_, write_.id), write_.batch);
   }
   set.change.bytes = growth_;
   set.change.items = rows_;
   return set;
 }
 
-// What is remembered of a write that was done.
-std::string Remembered(RequestUnits charge) {
+// What is remembered of a write: the charge, and of one that was refused the answer.
+std::string Remembered(const Reply& reply, bool done) {
   std::string bytes;
-  Encoder(bytes).U64(static_cast<uint64_t>(charge.hundredths()));
+  Encoder encoder(bytes);
+  encoder.U64(static_cast<uint64_t>(reply.charge.hundredths()));
+  if (!done) {
+    encoder.U8(static_cast<uint8_t>(reply.status.code()));
+    encoder.Bytes(reply.status.message());
+    encoder.Raw(reply.body);
+  }
   return bytes;
 }
 
@@ -331,10 +355,22 @@ Reply Repeated(Replica& replica, const Replica::Outcome& outcome) {
       replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
   reply.lsn = outcome.lsn;
   reply.body = WriteAnswer().Encode();
+  if (decoder.left() > 0) {
+    const auto code =
+        static_cast<Code>(std::min(decoder.U8(), static_cast<uint8_t>(Code::kInternal)));
+    reply.status = Status(code, std::string(decoder.Bytes()));
+    reply.body = decoder.Rest();
+  }
   if (!decoder.ok()) {
     reply.status = Status(Code::kUnknownOutcome, "the remembered outcome is malformed");
   }
   return reply;
+}
+
+// Of the operation, and not of who was asked and when.
+bool IsAnswer(Code code) {
+  return code == Code::kOk || code == Code::kInvalidArgument || code == Code::kTooLarge ||
+         code == Code::kForbidden || code == Code::kQuotaExceeded;
 }
 
 Status NotATable() {
@@ -350,6 +386,9 @@ bool WriteRows::reads() const {
 std::string WriteRows::logical_partition() const { return "\"0x" + ToHex(partition_key) + "\""; }
 
 RequestUnits WriteRows::least_price() const {
+  if (forced) {
+    return {};
+  }
   size_t bytes = 0;
   for (const RowChange& change : changes) {
     for (const CellChange& cell : change.cells) {
@@ -357,6 +396,20 @@ RequestUnits WriteRows::least_price() const {
     }
   }
   return partition::LeastPriceOfWrite(bytes);
+}
+
+Task<Status> WriteRows::Refuse(Replica& replica, const Replica::Turn& turn, const Reply& reply) {
+  if (!again || settled == 0 || !IsAnswer(reply.status.code())) {
+    // It says something about the data: it must not come from an old leader.
+    co_return co_await replica.set().ReadBarrier();
+  }
+  storage::WriteSet set;
+  set.id = id;
+  set.settled = settled;
+  set.time = replica.NextTime();
+  set.result = Remembered(reply, false);
+  Result<Lsn> lsn = co_await replica.Commit(std::move(set), turn);
+  co_return lsn ? Status::Ok() : lsn.error();
 }
 
 Task<Reply> WriteRows::Run(Replica& replica) {
@@ -401,19 +454,18 @@ Task<Reply> WriteRows::Run(Replica& replica) {
   }
   reply.body = answer.Encode();
   if (!reply.status.ok() || !answer.applied) {
-    // A refusal says something about the data: it must not come from an old leader.
-    if (Status current = co_await replica.set().ReadBarrier(); !current.ok()) {
+    reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
+    if (Status current = co_await Refuse(replica, *turn, reply); !current.ok()) {
       reply.status = current;
     }
-    reply.charge = std::max(reply.charge, partition::PriceOfRefusedWrite());
     co_return reply;
   }
-  if (changes.empty()) {
+  if (changes.empty() && batch.empty()) {
     co_return reply;
   }
   reply.charge += partition::PriceOfCreate(static_cast<size_t>(evaluation.growth()), 0);
   storage::WriteSet set = evaluation.Finish();
-  set.result = Remembered(reply.charge);
+  set.result = Remembered(reply, true);
   partition::LogicalSizes& sizes = replica.sizes();
   auto ticket = sizes.Begin(evaluation.prefix(), evaluation.growth());
   Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
@@ -423,6 +475,48 @@ Task<Reply> WriteRows::Run(Replica& replica) {
   }
   reply.lsn = *lsn;
   co_return reply;
+}
+
+Task<Reply> EndBatch::Run(Replica& replica) {
+  auto schema = replica.schema();
+  const auto& container = static_cast<const model::Container&>(*schema);
+  const std::string prefix = PartitionPrefix(container.id, epk, partition_key);
+  Result<Replica::Turn> turn = co_await replica.Acquire(*this, {});
+  if (!turn) {
+    co_return replica.MakeReply(turn.error(), RequestUnits());
+  }
+  storage::WriteSet set;
+  set.time = replica.NextTime();
+  set.id = id;
+  set.settled = settled;
+  set.frees_space = true;
+  set.Delete(Space::kIndex, BatchKey(prefix, batch));
+  Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
+  co_return replica.MakeReply(lsn ? Status() : lsn.error(), RequestUnits());
+}
+
+std::vector<FoundBatch> FindBatches(storage::Engine& state, ContainerId container,
+                                    const types::EpkRange& range, size_t most) {
+  constexpr size_t kTail = 1 + 2 * sizeof(uint64_t);
+  std::vector<FoundBatch> found;
+  const storage::KeySpan span = storage::UniqueSpan(container, range);
+  auto at = state.NewIterator(storage::Index(Space::kIndex), span.begin, span.end);
+  for (at->SeekToFirst(); at->Valid() && found.size() < most; at->Next()) {
+    std::string_view key = at->key().substr(1);
+    FoundBatch each;
+    std::string_view tail;
+    if (!storage::ReadItemEpk(key, &each.epk) || !SplitKey(key, &each.partition_key, &tail) ||
+        tail.size() != kTail || tail[0] != kBatchMark) {
+      continue;
+    }
+    each.id = {.high = GetU64(tail.data() + 1), .low = GetU64(tail.data() + 9)};
+    auto batch = KeptBatch::Decode(at->value());
+    if (batch) {
+      each.batch = std::move(*batch);
+      found.push_back(std::move(each));
+    }
+  }
+  return found;
 }
 
 namespace {
@@ -470,6 +564,7 @@ Task<Reply> TruncateRows::Run(Replica& replica) {
   storage::WriteSet set;
   set.time = replica.NextTime();
   set.id = id;
+  set.settled = settled;
   for (const std::string& key : slice.keys) {
     set.Delete(Space::kItems, key);
   }

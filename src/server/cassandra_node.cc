@@ -114,8 +114,12 @@ Status Node::StartCassandra() {
   if (instance_->clustered()) {
     service_options.catch_up = [this] { return instance_->CatchUp(); };
   }
-  cassandra_service_ = std::make_unique<cassandra::Service>(
-      instance_->catalog(), instance_->router(), clock_, random_, std::move(service_options));
+  batches_ = std::make_unique<cassandra::BatchKeeper>(instance_->catalog(), instance_->router(),
+                                                      instance_->replicas(), *workers_, clock_);
+  batches_->Start();
+  cassandra_service_ =
+      std::make_unique<cassandra::Service>(instance_->catalog(), instance_->router(), *batches_,
+                                           clock_, random_, std::move(service_options));
   cassandra::ServerOptions options;
   options.address = settings_.listen == "localhost" ? "127.0.0.1" : settings_.listen;
   options.port = settings_.cassandra_port.value_or(settings_.port == 0 ? 0 : kDefaultPort);

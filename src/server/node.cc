@@ -307,6 +307,9 @@ void Node::Stop() {
   if (cassandra_ != nullptr) {
     cassandra_->Stop(kStopGrace);
   }
+  if (batches_ != nullptr) {
+    batches_->Stop();
+  }
   if (peer_client_ != nullptr) {
     peer_client_->Stop();
     peer_server_->Stop();

@@ -117,6 +117,7 @@ class Node {
   Metrics metrics_;
   std::unique_ptr<api::sql::Service> service_;
   std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<cassandra::BatchKeeper> batches_;
   std::unique_ptr<cassandra::Service> cassandra_service_;
   std::unique_ptr<cassandra::CassandraServer> cassandra_;
   std::mutex keys_mutex_;      // the file of keys

@@ -275,7 +275,8 @@ Status InstanceNode::BeginCluster() {
   auto add = [&]() -> Task<> {
     while (nodes() < env_.nodes.size() && !failed) {
       std::string address = "node:" + std::to_string(nodes() + 1);
-      model::CatalogChange change{.what = model::change::AddNode{.address = address, .version = 2}};
+      model::CatalogChange change{
+          .what = model::change::AddNode{.address = address, .version = model::kSettledFormat}};
       failed = !(co_await alone->catalog().Execute(std::move(change)));
     }
   };

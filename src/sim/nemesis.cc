@@ -42,6 +42,7 @@ void Nemesis::Start() {
       {&Nemesis::CutOff, milliseconds(1500), 40},
       {&Nemesis::LoseMessages, milliseconds(1000), 50},
       {&Nemesis::SlowLink, milliseconds(800), 30},
+      {&Nemesis::BreakCalls, milliseconds(800), 40},
       {&Nemesis::SlowDisk, milliseconds(1000), 40},
       {&Nemesis::BreakLog, milliseconds(3000), 10},
       {&Nemesis::Transfer, milliseconds(700), 40},
@@ -257,6 +258,11 @@ void Nemesis::SlowLink() {
   network_.Slow(from, to, chance_.Mostly(milliseconds(10), milliseconds(800)));
   Later(chance_.Mostly(milliseconds(100), seconds(2)),
         [this, from, to] { network_.Slow(from, to, Duration()); });
+}
+
+void Nemesis::BreakCalls() {
+  network_.BreakCalls(static_cast<uint32_t>(1 + chance_.Below(30)));
+  Later(chance_.Mostly(milliseconds(50), seconds(2)), [this] { network_.BreakCalls(0); });
 }
 
 // --- what operators do ---------------------------------------------------------------------------

@@ -40,6 +40,7 @@ class Nemesis {
   void CutOff();
   void LoseMessages();
   void SlowLink();
+  void BreakCalls();
   void SlowDisk();
   void BreakLog();
   void Transfer();

@@ -6,6 +6,10 @@
 
 namespace orrery::sim {
 
+namespace {
+constexpr Duration kReadLate = std::chrono::seconds(4);  // what sat in a socket
+}  // namespace
+
 class SimTransport final : public replication::Transport {
  public:
   SimTransport(Network& network, Station& self) : network_(network), self_(self) {}
@@ -115,6 +119,13 @@ void Network::StartCall(Station& from, NodeId to, std::string request, Resume re
       target.OnCall(from, request, answered);
     }
   };
+  if (broken_percent_ > 0 && reachable && chance_.Percent(broken_percent_)) {
+    world_.After(options_.latency_most, [this, call] {
+      EndCall(call, Error(Code::kUnknownOutcome, "the connection broke"));
+    });
+    world_.After(chance_.Mostly(options_.latency_most, kReadLate), std::move(arrived));
+    return;
+  }
   Carry(from.id(), to, std::move(arrived));
 }
 
@@ -157,6 +168,7 @@ void Network::HealAll() {
     link.extra = Duration();
   }
   loss_percent_ = 0;
+  broken_percent_ = 0;
 }
 
 }  // namespace orrery::sim

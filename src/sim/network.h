@@ -56,6 +56,8 @@ class Network {
   void Cut(NodeId from, NodeId to) { links_[{from, to}].cut = true; }
   void Slow(NodeId from, NodeId to, Duration extra) { links_[{from, to}].extra = extra; }
   void Lose(uint32_t percent) { loss_percent_ = percent; }
+  // As many connections of calls break when a request has left; it is read later.
+  void BreakCalls(uint32_t percent) { broken_percent_ = percent; }
   void HealCuts();
   void HealAll();
 
@@ -90,6 +92,7 @@ class Network {
   std::map<NodeId, Station*> stations_;
   std::map<std::pair<NodeId, NodeId>, Link> links_;
   uint32_t loss_percent_ = 0;
+  uint32_t broken_percent_ = 0;
   uint64_t next_call_ = 1;
   std::map<uint64_t, Pending> calls_;
   std::map<std::pair<NodeId, NodeId>, bool> refusing_;  // a refusal is on its way

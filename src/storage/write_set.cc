@@ -1,6 +1,7 @@
 #include "storage/write_set.h"
 
 #include "base/bytes.h"
+#include "base/check.h"
 #include "storage/item.h"
 
 namespace orrery::storage {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr uint8_t kVersion = 1;
 constexpr uint8_t kFreezingVersion = 2;
+constexpr uint8_t kSettlingVersion = 3;  // from format 3 of a cluster on
 enum class Kind : uint8_t { kPutItem = 1, kPut = 2, kMerge = 3, kDelete = 4 };
 
 uint64_t ZigZag(int64_t value) {
@@ -78,7 +80,8 @@ std::string WriteSet::Encode() const {
   std::string out;
   out.reserve(changes_.size() + result.size() + 48);
   Encoder encoder(out);
-  encoder.U8(frozen ? kFreezingVersion : kVersion);
+  ORRERY_CHECK(!frozen || settled == 0);
+  encoder.U8(frozen ? kFreezingVersion : settled > 0 ? kSettlingVersion : kVersion);
   encoder.U64(static_cast<uint64_t>(time.micros));
   encoder.U64(id.high);
   encoder.U64(id.low);
@@ -87,6 +90,8 @@ std::string WriteSet::Encode() const {
   encoder.Bytes(result);
   if (frozen) {
     encoder.Bytes(*frozen);
+  } else if (settled > 0) {
+    encoder.Varint(settled);
   }
   encoder.Raw(changes_);
   return out;
@@ -95,9 +100,9 @@ std::string WriteSet::Encode() const {
 Result<WriteSetView> WriteSetView::Parse(std::string_view bytes) {
   Decoder decoder(bytes);
   uint8_t version = decoder.U8();
-  if (decoder.ok() && version != kVersion && version != kFreezingVersion) {
+  if (decoder.ok() && (version < kVersion || version > kSettlingVersion)) {
     return Error(Code::kCorruption, "log entry of format version " + std::to_string(version) +
-                                        ", this program reads 1 and 2");
+                                        ", this program reads 1 to 3");
   }
   WriteSetView view;
   view.time = {static_cast<int64_t>(decoder.U64())};
@@ -108,6 +113,8 @@ Result<WriteSetView> WriteSetView::Parse(std::string_view bytes) {
   view.result = decoder.Bytes();
   if (version == kFreezingVersion) {
     view.frozen = decoder.Bytes();
+  } else if (version == kSettlingVersion) {
+    view.settled = decoder.Varint();
   }
   view.changes_ = decoder.Rest();
   if (!decoder.ok()) {

@@ -7,7 +7,7 @@
 //   version u8 = 1, time u64, operation id u64 u64, bytes change (zigzag varint), count change
 //   (zigzag), result bytes, then changes until the end: kind u8, space u8, key bytes, [value bytes]
 //
-// With version 2, before the changes: frozen bytes.
+// With version 2, before the changes: frozen bytes. With version 3: settled varint.
 //
 // See docs/formats/log.md.
 #pragma once
@@ -25,16 +25,20 @@
 
 namespace orrery::storage {
 
-// Names one operation; every try of it inside the server carries the same.
+// Names one operation; every try of it inside the server carries the same. Who can say which of its
+// operations have ended (partition/flights.h) counts them in `low`; otherwise both are random.
 struct OperationId {
-  uint64_t high = 0;
+  uint64_t high = 0;  // who named it; random
   uint64_t low = 0;
   auto operator<=>(const OperationId&) const = default;
 };
 
-// Ids are random, so half of one is hash enough.
+// `high` is random but the same for many; `low` may just count.
 struct OperationIdHash {
-  size_t operator()(const OperationId& id) const { return id.low; }
+  size_t operator()(const OperationId& id) const {
+    uint64_t mixed = id.high ^ (id.low * 0x9E3779B97F4A7C15);
+    return mixed ^ (mixed >> 32);
+  }
 };
 
 // Exact totals of the items of one partition.
@@ -57,6 +61,9 @@ class WriteSet {
   WallTime time;
   OperationId id;
   std::string result;  // what a repetition is answered with
+  // All operations with the same `id.high` and a smaller `id.low` have ended for ever; 0: nothing
+  // is said. REQUIRES: 0 if `frozen` is set.
+  uint64_t settled = 0;
   // The group takes no more writes from here on, and why, in its owner's form; empty: it does
   // again.
   std::optional<std::string> frozen;
@@ -87,6 +94,7 @@ class WriteSetView {
   OperationId id;
   Totals change;
   std::string_view result;
+  uint64_t settled = 0;
   std::optional<std::string_view> frozen;
 
   // Adds the changes to a batch, with the LSN stamped into items. kCorruption as above.

@@ -1,6 +1,7 @@
 #include "storage/write_set.h"
 
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,56 @@ TEST(WriteSetTest, AnEmptySetIsEmptyAndChangesNothing) {
   Batch batch;
   ASSERT_TRUE(WriteSetView::Parse(bytes)->AddTo(batch, Lsn(1)).ok());
   EXPECT_TRUE(batch.empty());
+}
+
+TEST(WriteSetTest, WhatHasSettledComesBackAndWithoutItTheFormIsTheOldOne) {
+  WriteSet set = SomeSet();
+  const std::string old = set.Encode();
+  EXPECT_EQ(old[0], 1);
+  EXPECT_EQ(WriteSetView::Parse(old)->settled, 0u);
+  set.settled = 1ull << 40;
+  const std::string bytes = set.Encode();
+  EXPECT_EQ(bytes[0], 3);
+  auto view = WriteSetView::Parse(bytes);
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->settled, 1ull << 40);
+  EXPECT_EQ(view->result, "the result");
+  EXPECT_EQ(view->frozen, std::nullopt);
+  Batch batch;
+  Batch before;
+  ASSERT_TRUE(view->AddTo(batch, Lsn(1)).ok());
+  ASSERT_TRUE(WriteSetView::Parse(old)->AddTo(before, Lsn(1)).ok());
+  EXPECT_EQ(ChangesOf(batch), ChangesOf(before));
+}
+
+TEST(WriteSetTest, AFreezeIsOfTheSecondVersion) {
+  WriteSet set = SomeSet();
+  set.frozen = "why";
+  const std::string bytes = set.Encode();
+  EXPECT_EQ(bytes[0], 2);
+  auto view = WriteSetView::Parse(bytes);
+  ASSERT_TRUE(view);
+  EXPECT_EQ(view->frozen, "why");
+  EXPECT_EQ(view->settled, 0u);
+}
+
+// Neighbours in number, and the same number of several who count, must not meet.
+TEST(WriteSetTest, TheHashSpreadsIdsThatAreCounted) {
+  SeededRandom random(1);
+  std::set<size_t> low;
+  std::set<size_t> high;
+  constexpr size_t kIds = 4096;
+  for (uint64_t instance = 0; instance < 8; ++instance) {
+    const uint64_t id = random.Next();
+    for (uint64_t number = 1; number <= kIds / 8; ++number) {
+      const size_t hash = OperationIdHash()({.high = id, .low = number});
+      low.insert(hash % kIds);
+      high.insert(hash >> 52);
+    }
+  }
+  // Of random ones 63 in 100 places are taken.
+  EXPECT_GT(low.size(), kIds / 2);
+  EXPECT_GT(high.size(), kIds / 2);
 }
 
 TEST(WriteSetTest, ANewerVersionIsRefusedByItsNumber) {

@@ -309,54 +309,16 @@ Status Restrictions::AddColumn(const Relation& relation, const Column& column,
     }
     ORRERY_RETURN_IF_ERROR(AddTo(to, relation, column.name, in.Of(column), in));
   }
-  if (relation.comparison == Comparison::kIsNotNull) {
-    return Invalid("Unsupported restriction: " + column.name + " IS NOT NULL");
-  }
-  if (relation.comparison == Comparison::kLike) {
-    return Invalid("LIKE restriction is only supported on properly indexed columns. " +
-                   column.name + " LIKE ? is not valid.");
-  }
-  RowFilter filter{
-      .column = &column, .comparison = relation.comparison, .in_marker = relation.in_marker};
-  cql::Receiver receiver = in.Of(column);
-  const bool collection = column.type.is_collection();
-  if (relation.target == RelationTarget::kElement) {
-    if (column.type.id() != cql::TypeId::kMap) {
-      return Invalid("Column " + column.name + " cannot be used as a map");
-    }
-    auto element = in.Prepare(*relation.element, cql::ElementReceiver(receiver, true));
-    if (!element) {
-      return element.error();
-    }
-    filter.element = std::move(*element);
-    receiver = cql::ElementReceiver(receiver, false);
-  } else if (relation.comparison == Comparison::kContains ||
-             relation.comparison == Comparison::kContainsKey) {
-    const bool keys = relation.comparison == Comparison::kContainsKey;
-    if (!collection || (keys && column.type.id() != cql::TypeId::kMap)) {
-      return Invalid("Cannot use " + std::string(Sign(relation.comparison)) + " on non-" +
-                     (keys ? "map" : "collection") + " column " + column.name);
-    }
-    receiver = cql::ElementReceiver(receiver, keys || column.type.id() == cql::TypeId::kSet);
-    if (column.type.id() == cql::TypeId::kSet) {
-      receiver.type = column.type.element();
-    }
-  } else if (column.type.multi_cell()) {
-    return Invalid("Collection column '" + column.name + "' (" + column.type.ToCql() +
-                   ") cannot be restricted by a '" + std::string(Sign(relation.comparison)) +
-                   "' relation");
-  }
-  for (const cql::Expression& value : relation.values) {
-    auto term = in.Prepare(value, relation.in_marker ? cql::InReceiver(receiver) : receiver);
-    if (!term) {
-      return term.error();
-    }
-    filter.values.push_back(std::move(*term));
+  auto filter =
+      cql::Filter::Prepare(relation, *table_, cql::Filter::Use::kWhere, in.markers, in.types);
+  if (!filter) {
+    return filter.error();
   }
   if (column.is_key() && by_key) {
-    as_filters_[static_cast<size_t>(&column - table_->columns.data())].push_back(std::move(filter));
+    as_filters_[static_cast<size_t>(&column - table_->columns.data())].push_back(
+        std::move(*filter));
   } else {
-    filters_.push_back(std::move(filter));
+    filters_.push_back(std::move(*filter));
   }
   return Status::Ok();
 }
@@ -443,7 +405,8 @@ Status Restrictions::Finish(Use use) {
   }
   ORRERY_RETURN_IF_ERROR(FinishClustering(use));
   if (use != Use::kSelect && !filters_.empty()) {
-    return Invalid("Non PRIMARY KEY columns found in where clause: " + filters_[0].column->name);
+    return Invalid("Non PRIMARY KEY columns found in where clause: " +
+                   table_->columns[filters_[0].columns()[0]].name);
   }
   if (restricted > 0 && !names_partitions_) {
     for (size_t i = 0; i < key.size(); ++i) {
@@ -478,6 +441,24 @@ Result<Restrictions> Restrictions::Compile(const cql::Where& where, const Prepar
   }
   ORRERY_TRY_STATUS(made.Finish(use));
   return made;
+}
+
+// Indexes are kept and shown, but rows are still found by looking at all of them.
+bool Restrictions::IsIndexed() const {
+  auto indexed = [this](const cql::Filter& filter) {
+    const Column& column = table_->columns[filter.columns()[0]];
+    return std::ranges::any_of(table_->indexes, [&](const cql::Index& index) {
+      const bool keys = index.kind == cql::IndexTargetKind::kKeys;
+      const bool entries = index.kind == cql::IndexTargetKind::kEntries;
+      const Comparison comparison = filter.comparison();
+      const bool fits =
+          !column.type.is_collection() || column.type.frozen() || entries
+              ? comparison == Comparison::kEqual
+              : comparison == (keys ? Comparison::kContainsKey : Comparison::kContains);
+      return index.column == column.name && fits;
+    });
+  };
+  return !filters_.empty() && std::ranges::all_of(filters_, indexed);
 }
 
 bool Restrictions::many_partitions() const {

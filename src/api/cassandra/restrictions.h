@@ -13,6 +13,7 @@
 #include "base/status.h"
 #include "cql/binding.h"
 #include "cql/expression.h"
+#include "cql/filter.h"
 #include "cql/schema.h"
 #include "cql/term.h"
 #include "rows/rows.h"
@@ -54,15 +55,6 @@ struct Restriction {
   bool upper_closed = false;
 };
 
-// A relation that is looked at row by row.
-struct RowFilter {
-  const cql::Column* column = nullptr;
-  cql::Comparison comparison = cql::Comparison::kEqual;
-  std::optional<cql::Term> element;
-  std::vector<cql::Term> values;
-  bool in_marker = false;
-};
-
 class Restrictions {
  public:
   // kFilter: everything is filtered.
@@ -79,9 +71,12 @@ class Restrictions {
   size_t clustering_columns() const { return clustering_columns_; }
   bool names_rows() const { return names_rows_; }
   bool many_rows() const;
-  const std::vector<RowFilter>& filters() const { return filters_; }
+  // What is looked at row by row.
+  const std::vector<cql::Filter>& filters() const { return filters_; }
   // Of SELECT: whether what is wanted cannot be found by the key alone.
   bool needs_filtering() const { return needs_filtering_; }
+  // Whether all that is filtered is indexed, or comes with the key.
+  bool IsIndexed() const;
   // Markers that make up the partition key, in its order; empty if some are missing.
   std::vector<uint16_t> KeyMarkers() const;
 
@@ -101,11 +96,11 @@ class Restrictions {
   Status FinishClustering(Use use);
 
   const cql::Table* table_ = nullptr;
-  std::vector<Restriction> partition_;              // one for each partition key column
-  std::vector<Restriction> clustering_;             // one for each clustering column
-  std::vector<std::vector<RowFilter>> as_filters_;  // the same, to be filtered
+  std::vector<Restriction> partition_;                // one for each partition key column
+  std::vector<Restriction> clustering_;               // one for each clustering column
+  std::vector<std::vector<cql::Filter>> as_filters_;  // the same, to be filtered
   std::optional<Restriction> token_;
-  std::vector<RowFilter> filters_;
+  std::vector<cql::Filter> filters_;
   bool names_partitions_ = false;
   bool names_rows_ = false;
   bool needs_filtering_ = false;

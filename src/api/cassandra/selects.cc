@@ -4,7 +4,6 @@
 
 #include "base/bytes.h"
 #include "cql/value.h"
-#include "rows/condition.h"
 #include "storage/keys.h"
 #include "types/murmur3.h"
 
@@ -121,7 +120,7 @@ Result<SelectPlan> SelectPlan::Compile(const cql::Select& select, const Preparat
   };
   ORRERY_TRY(plan.selection_,
              cql::Selection::Prepare(select, in.table, in.markers, in.types, fixed));
-  if (plan.where_.needs_filtering() && !select.allow_filtering) {
+  if (plan.where_.needs_filtering() && !select.allow_filtering && !plan.where_.IsIndexed()) {
     return Error(Code::kInvalidArgument,
                  "Cannot execute this query as it might involve data filtering and thus may have "
                  "unpredictable performance. If you want to execute this query despite the "
@@ -142,8 +141,10 @@ Result<SelectPlan> SelectPlan::Compile(const cql::Select& select, const Preparat
                in.Prepare(*select.per_partition_limit, cql::PerPartitionLimitReceiver(receiver)));
   }
   plan.needed_ = plan.selection_.needed();
-  for (const RowFilter& filter : plan.where_.filters()) {
-    plan.needed_[static_cast<size_t>(filter.column - in.table.columns.data())] = true;
+  for (const cql::Filter& filter : plan.where_.filters()) {
+    for (uint16_t place : filter.columns()) {
+      plan.needed_[place] = true;
+    }
   }
   for (size_t i = 0; i < plan.needed_.size(); ++i) {
     plan.with_static_ =
@@ -287,7 +288,13 @@ std::string SelectRun::WritePosition() const {
 }
 
 Status SelectRun::Begin() {
-  filters_ = !plan_.where_.filters().empty();
+  for (const cql::Filter& filter : plan_.where_.filters()) {
+    auto bound = filter.Bind(bindings_);
+    if (!bound) {
+      return bound.error();
+    }
+    filters_.push_back(std::move(*bound));
+  }
   auto limit = BindLimit(plan_.limit_, binding_, "LIMIT");
   auto partition_limit = BindLimit(plan_.partition_limit_, binding_, "PER PARTITION LIMIT");
   if (!limit || !partition_limit) {
@@ -341,7 +348,7 @@ rows::ReadRows SelectRun::NewRead() const {
   read.after = position_.after;
   read.after_rows = position_.after_rows;
   read.rows_max = kRowsAtOnce;
-  if (!filters_ && !groups_ && !sorts_) {
+  if (filters_.empty() && !groups_ && !sorts_) {
     uint64_t wanted = position_.left;
     if (context_.page_size && *context_.page_size > 0) {
       wanted =
@@ -349,57 +356,10 @@ rows::ReadRows SelectRun::NewRead() const {
     }
     read.rows_max = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, kRowsAtOnce));
   }
-  if (!filters_ && !groups_) {
+  if (filters_.empty() && !groups_) {
     read.partition_rows_max = partition_limit_;
   }
   return read;
-}
-
-Result<bool> SelectRun::Holds() const {
-  for (const RowFilter& filter : plan_.where_.filters()) {
-    const auto place = static_cast<size_t>(filter.column - plan_.table().columns.data());
-    RowValues::Value value = row_.values()[place];
-    if (!value) {
-      return false;
-    }
-    cql::DataType type = filter.column->type;
-    std::optional<std::string> part;
-    if (filter.element) {
-      ORRERY_TRY(Bound element, filter.element->Bind(binding_.values, binding_.context));
-      if (!element.has_value()) {
-        return Error(Code::kInvalidArgument,
-                     "Invalid null map key for column " + filter.column->name);
-      }
-      rows::ValuePart found = rows::ElementOf(type, value, element.bytes());
-      part = std::move(found.value);
-      type = std::move(found.type);
-      if (!part) {
-        return false;
-      }
-      value = *part;
-    }
-    std::vector<std::optional<std::string>> operands;
-    for (const cql::Term& term : filter.values) {
-      ORRERY_TRY(Bound bound, term.Bind(binding_.values, binding_.context));
-      if (!bound.has_value()) {
-        return Error(Code::kInvalidArgument,
-                     (bound.is_null() ? "Invalid null value in condition for column "
-                                      : "Invalid unset value for column ") +
-                         filter.column->name);
-      }
-      if (!filter.in_marker) {
-        operands.push_back(std::move(bound).TakeValue());
-        continue;
-      }
-      for (cql::PartReader each(term.type(), bound.bytes()); each.Next();) {
-        operands.emplace_back(each.value());
-      }
-    }
-    if (!rows::Compare(filter.comparison, type, value, operands)) {
-      return false;
-    }
-  }
-  return true;
 }
 
 Status SelectRun::Emit(std::vector<Bound>& row) {
@@ -430,10 +390,12 @@ Status SelectRun::Emit(std::vector<Bound>& row) {
 }
 
 Status SelectRun::TakeRow() {
-  if (filters_) {
-    auto holds = Holds();
-    if (!holds || !*holds) {
-      return holds ? Status::Ok() : holds.error();
+  if (!filters_.empty()) {
+    const cql::RowInput seen{.values = row_.values()};
+    for (const cql::BoundFilter& filter : filters_) {
+      if (!filter.Matches(seen)) {
+        return Status::Ok();
+      }
     }
     if (!groups_ && partition_limit_ > 0 && position_.given_here >= partition_limit_) {
       return Status::Ok();
@@ -472,13 +434,6 @@ Status SelectRun::TakeRow() {
   return Emit(out_);
 }
 
-bool SelectRun::Resumes(const rows::RowPage::Partition& partition) const {
-  std::string key;
-  std::string_view row_key;
-  return position_.after_rows > 0 && rows::SplitKey(position_.after, &key, &row_key) &&
-         key == partition.key;
-}
-
 void SelectRun::CutAt(std::string_view partition_key, char kind, std::string_view row_key) {
   position_.after = rows::PartitionPrefix(context_.container->id,
                                           types::CassandraEpk(partition_key), partition_key);
@@ -488,11 +443,16 @@ void SelectRun::CutAt(std::string_view partition_key, char kind, std::string_vie
 }
 
 Status SelectRun::TakePage(const rows::RowPage& page) {
+  std::string before;  // the partition where the page before ended
+  std::string_view unused;
+  if (position_.after_rows == 0 || !rows::SplitKey(position_.after, &before, &unused)) {
+    before.clear();
+  }
   for (size_t i = 0; i < page.partitions.size(); ++i) {
     const rows::RowPage::Partition& partition = page.partitions[i];
     const bool last = i + 1 == page.partitions.size();
     ORRERY_RETURN_IF_ERROR(row_.BeginPartition(partition.key));
-    const bool resumed = i == 0 && Resumes(partition);
+    const bool resumed = i == 0 && !before.empty() && partition.key == before;
     if (!resumed) {
       position_.given_here = 0;
     }

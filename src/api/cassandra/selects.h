@@ -97,13 +97,10 @@ class SelectRun {
   rows::ReadRows NewRead() const;
   // Takes the rows of a page, or those that the client's page has room for.
   Status TakePage(const rows::RowPage& page);
-  // Whether it is the rest of the partition where the page before ended.
-  bool Resumes(const rows::RowPage::Partition& partition) const;
   // The client's page is full: it goes on behind this row.
   void CutAt(std::string_view partition_key, char kind, std::string_view row_key);
   // A row that fits everything but limits.
   Status TakeRow();
-  Result<bool> Holds() const;
   Status Emit(std::vector<cql::Bound>& row);
   bool PageFull() const;
   bool Done() const { return position_.left == 0; }
@@ -120,7 +117,7 @@ class SelectRun {
   Position position_;
   uint32_t partition_limit_ = 0;
   uint32_t groups_here_ = 0;  // of the partition whose rows are taken
-  bool filters_ = false;
+  std::vector<cql::BoundFilter> filters_;
   std::vector<rows::RowSpan> spans_;
   std::vector<std::string> partitions_;
   types::EpkRange range_;

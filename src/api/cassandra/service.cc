@@ -2,6 +2,7 @@
 
 #include "api/cassandra/failures.h"
 #include "base/bytes.h"
+#include "cql/describe.h"
 #include "cql/system_tables.h"
 #include "cql/value.h"
 #include "net/http_server.h"
@@ -58,10 +59,11 @@ void AddCharge(Response& response, RequestUnits charge) {
   response.payload.emplace_back("RequestCharge", cql::DoubleBytes(charge.value()));
 }
 
-Service::Service(model::Catalog& catalog, partition::Router& router, const Clock& clock,
-                 Random& random, ServiceOptions options)
+Service::Service(model::Catalog& catalog, partition::Router& router, BatchKeeper& batches,
+                 const Clock& clock, Random& random, ServiceOptions options)
     : catalog_(catalog),
       router_(router),
+      batches_(batches),
       clock_(clock),
       random_(random),
       options_(std::move(options)),
@@ -254,8 +256,26 @@ Response Service::RunUse(const cql::UseStatement& use, Execution& execution) {
   return MakeSetKeyspace(use.keyspace);
 }
 
-Response Service::RunDescribe(const cql::Describe&, Execution& execution) {
-  return Refused("not yet", execution.version);
+Response Service::RunDescribe(const cql::Describe& describe, Execution& execution) {
+  auto described =
+      cql::DescribeSchema(describe, execution.client.keyspace, *schemas_.Get()->schema, cluster());
+  if (!described) {
+    return Refused(described.error().message(), execution.version);
+  }
+  std::vector<ColumnSpec> columns;
+  for (const cql::DescribeColumn& column : described->columns) {
+    columns.push_back({std::string(cql::kDescribeKeyspace), std::string(cql::kDescribeTable),
+                       column.name, column.type});
+  }
+  EncodedColumns encoded(columns, execution.version);
+  RowsWriter writer(encoded, {.skip_metadata = false, .new_metadata_id = {}});
+  for (const cql::SystemRow& row : described->rows) {
+    for (const auto& value : row) {
+      writer.CellOrNull(value);
+    }
+    writer.EndRow();
+  }
+  return writer.Finish();
 }
 
 Task<Response> Service::RunSelect(const Compiled& compiled, const SelectPlan& plan,

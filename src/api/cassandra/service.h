@@ -13,6 +13,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/cassandra/batch_keeper.h"
 #include "api/cassandra/failures.h"
 #include "api/cassandra/prepared.h"
 #include "api/cassandra/schema_cache.h"
@@ -51,8 +52,8 @@ struct Execution {
 
 class Service final : public Handler {
  public:
-  Service(model::Catalog& catalog, partition::Router& router, const Clock& clock, Random& random,
-          ServiceOptions options);
+  Service(model::Catalog& catalog, partition::Router& router, BatchKeeper& batches,
+          const Clock& clock, Random& random, ServiceOptions options);
 
   runtime::Task<Response> Handle(Client& client, Request request) override;
   // Where events go. REQUIRES: before the first request.
@@ -90,6 +91,9 @@ class Service final : public Handler {
   runtime::Task<Written> Write(const PartitionWrite& write);
   runtime::Task<Response> WriteAll(std::vector<PartitionWrite> writes, const Attempt& attempt,
                                    Execution& execution);
+  // All of it is done in the end, or nothing.
+  runtime::Task<Response> WriteLogged(std::vector<PartitionWrite> writes, const Attempt& attempt,
+                                      Execution& execution);
   // One statement of a batch.
   struct BatchPart {
     const WritePlan* plan;
@@ -141,6 +145,7 @@ class Service final : public Handler {
 
   model::Catalog& catalog_;
   partition::Router& router_;
+  BatchKeeper& batches_;
   const Clock& clock_;
   Random& random_;
   const ServiceOptions options_;

@@ -4,6 +4,7 @@
 #include "api/cassandra/failures.h"
 #include "api/cassandra/row_values.h"
 #include "api/cassandra/service.h"
+#include "base/kill_point.h"
 #include "cql/value.h"
 #include "runtime/when_all.h"
 
@@ -277,7 +278,53 @@ Task<Response> Service::RunParts(const std::vector<BatchPart>& parts, BatchReque
   if (writes.empty()) {
     co_return MakeVoid();
   }
+  if (type == BatchRequest::Type::kLogged && writes.size() > 1) {
+    co_return co_await WriteLogged(std::move(writes), attempt, execution);
+  }
   co_return co_await WriteAll(std::move(writes), attempt, execution);
+}
+
+Task<Response> Service::WriteLogged(std::vector<PartitionWrite> writes, const Attempt& attempt,
+                                    Execution& execution) {
+  const int64_t made = clock_.Wall().micros;
+  rows::KeptBatch rest{.made = made, .parts = {}};
+  for (PartitionWrite& write : writes) {
+    for (rows::RowChange& change : write.write.changes) {
+      change.made = made;
+      change.timestamp = change.timestamp.value_or(made);
+    }
+    if (&write != &writes.front()) {
+      rest.parts.push_back({.container = write.container->id,
+                            .epk = types::CassandraEpk(write.write.partition_key),
+                            .partition_key = std::move(write.write.partition_key),
+                            .changes = std::move(write.write.changes)});
+    }
+  }
+  rows::WriteRows first;
+  first.id = {.high = random_.Next(), .low = random_.Next()};
+  first.partition_key = writes[0].write.partition_key;
+  first.epk = types::CassandraEpk(first.partition_key);
+  first.changes = std::move(writes[0].write.changes);
+  first.batch = rest.Encode();
+  Reply reply = co_await router_.Execute(writes[0].container->ring(), first.epk, first);
+  RequestUnits charge = reply.charge;
+  Status status = reply.status;
+  if (status.ok()) {
+    KillPoint("batch.kept");
+    status = co_await batches_.Do(rest);
+    KillPoint("batch.done");
+    if (status.ok()) {
+      rows::FoundBatch done{
+          .epk = first.epk, .partition_key = first.partition_key, .id = first.id, .batch = {}};
+      IgnoreError(co_await batches_.End(writes[0].container->id, done),
+                  "it is done again later, which changes nothing");
+    } else {
+      status = Status(Code::kUnknownOutcome, "The batch will be done: " + status.message());
+    }
+  }
+  Response response = status.ok() ? MakeVoid() : Failed(status, attempt, execution.version);
+  AddCharge(response, charge);
+  co_return response;
 }
 
 Task<Response> Service::Batch(Client& client, const BatchRequest& request, int version) {

@@ -60,6 +60,10 @@ Task<> CreateContainer(Call& call) {
     call.Fail(!body ? body.error() : throughput.error());
     co_return;
   }
+  if (body->Get("cassandra").defined()) {
+    call.Fail(Status(Code::kInvalidArgument, "Tables of Cassandra are made with CQL."));
+    co_return;
+  }
   auto made =
       co_await call.catalog().CreateContainer(call.database(), std::move(*body), *throughput);
   if (!made) {
@@ -96,6 +100,11 @@ Task<> ReplaceContainer(Call& call) {
   Result<types::Document> body = types::Document::FromJson(call.request.body);
   if (!body) {
     call.Fail(body.error());
+    co_return;
+  }
+  auto before = call.catalog().view()->FindContainer(call.container_link());
+  if ((before != nullptr && before->is_table()) || body->Get("cassandra").defined()) {
+    call.Fail(Status(Code::kInvalidArgument, "Tables of Cassandra are changed with CQL."));
     co_return;
   }
   auto after = co_await call.catalog().ReplaceContainer(call.container_link(), std::move(*body),

@@ -174,6 +174,11 @@ Task<> Service::Dispatch(Call& call) {
       co_await options_.catch_up();
       there = call.FindContainer();
     }
+    if (there.ok() && call.found->is_table() && !operation->control) {
+      there =
+          Status(Code::kInvalidArgument,
+                 "The container is a table of Cassandra: its rows are read and written with CQL.");
+    }
     if (there.ok()) {
       there = call.ReadClaim();
     }
