@@ -175,17 +175,16 @@ test("of many at once exactly one is applied", async () => {
   assert.deepEqual(await see(`SELECT v FROM ${t} WHERE p = 2`), [[10]]);
 });
 
-test("a condition wins over a write of the past, and a write after it is newer", async () => {
+test("a conditional write is newer than what it saw, also than a write of the future", async () => {
   const t = await makeTable(client, "p int PRIMARY KEY, v text");
-  await run(`INSERT INTO ${t} (p, v) VALUES (1, 'plain')`);
+  const future = (Date.now() + 10000) * 1000;
+  await run(`INSERT INTO ${t} (p, v) VALUES (1, 'plain') USING TIMESTAMP ${future}`);
   assert.equal(await attempt(`UPDATE ${t} SET v = 'condition' WHERE p = 1 IF v = 'plain'`), true);
-  await run(`UPDATE ${t} SET v = 'after' WHERE p = 1`);
+  assert.deepEqual(await see(`SELECT v, writetime(v) FROM ${t}`), [["condition", `${future + 1}`]]);
+  await run(`UPDATE ${t} USING TIMESTAMP ${future + 2} SET v = 'after' WHERE p = 1`);
   assert.equal(await attempt(`UPDATE ${t} SET v = 'end' WHERE p = 1 IF v = 'after'`), true);
-  await refused(
-    client.execute(`UPDATE ${t} USING TIMESTAMP 5 SET v = 'x' WHERE p = 1 IF v = 'end'`),
-    codes.invalid,
-    /custom timestamp/,
-  );
+  assert.deepEqual(await see(`SELECT v FROM ${t}`), [["end"]]);
+  await refused(client.execute(`UPDATE ${t} USING TIMESTAMP 5 SET v = 'x' WHERE p = 1 IF v = 'end'`), codes.invalid, /custom timestamp/);
 });
 
 test("batches with conditions are all or nothing", async () => {

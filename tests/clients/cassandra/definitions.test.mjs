@@ -91,6 +91,14 @@ test("columns can be added, dropped and, those of the key, renamed", async () =>
   ]);
 });
 
+test("a partition key column can be renamed", async () => {
+  const t = await makeTable(client, "p int PRIMARY KEY, a text");
+  await run(`INSERT INTO ${t} (p, a) VALUES (1, 'x')`, `ALTER TABLE ${t} RENAME p TO part`);
+  assert.deepEqual(await see(`SELECT part, a FROM ${t} WHERE part = 1`), [[1, "x"]]);
+  await run(`INSERT INTO ${t} (part, a) VALUES (2, 'y')`);
+  assert.deepEqual((await see(`SELECT part FROM ${t}`)).flat().sort(), [1, 2]);
+});
+
 test("all options are kept and shown", async () => {
   const t = await makeTable(
     client,

@@ -283,27 +283,26 @@ def check_cqlsh(session):
         session.execute("SELECT * FROM system_traces.sessions WHERE session_id = %s", (future._query_traces[0].trace_id,))
         session.execute("SELECT * FROM system_traces.events WHERE session_id = %s", (future._query_traces[0].trace_id,))
 
-    probe = None
-    try:
-        probe = list(session.execute("DESCRIBE KEYSPACES"))
-    except InvalidRequest:
-        print("not run: DESCRIBE, which the server does not have yet", flush=True)
-    if probe is None:
-        return
-
     @check("cqlsh: DESCRIBE")
     def _():
-        session.row_factory = dict_factory
-        names = [row["name"] for row in session.execute("DESCRIBE KEYSPACES")]
+        profile = session.execution_profile_clone_update(EXEC_PROFILE_DEFAULT, row_factory=dict_factory)
+
+        def describe(what):
+            return list(session.execute("DESCRIBE " + what, execution_profile=profile))
+
+        names = [row["name"] for row in describe("KEYSPACES")]
         assert "described" in names and "system" in names, names
-        tables = [(row["keyspace_name"], row["name"]) for row in session.execute("DESCRIBE TABLES")]
+        tables = [(row["keyspace_name"], row["name"]) for row in describe("TABLES")]
         assert ("described", "complete") in tables, tables
-        [table] = list(session.execute("DESCRIBE TABLE described.complete"))
+        [table] = describe("TABLE described.complete")
         assert table["create_statement"].startswith("CREATE TABLE described.complete"), table
-        [cluster_row] = list(session.execute("DESCRIBE CLUSTER"))
-        equal(cluster_row["partitioner"], "org.apache.cassandra.dht.Murmur3Partitioner")
-        assert list(session.execute("DESCRIBE KEYSPACE described"))
-        assert list(session.execute("DESCRIBE TYPE described.kind"))
+        [of_cluster] = describe("CLUSTER")
+        equal(of_cluster["partitioner"], "Murmur3Partitioner")
+        statements = " ".join(row["create_statement"] for row in describe("KEYSPACE described"))
+        for part in ("CREATE KEYSPACE described", "CREATE TYPE described.kind", "CREATE TABLE described.complete"):
+            assert part in statements, f"{part} is not in {statements}"
+        assert describe("TYPE described.kind")
+        raises(InvalidRequest, lambda: describe("TABLE described.nothing"))
 
 
 def main():
