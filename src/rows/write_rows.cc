@@ -213,7 +213,9 @@ Result<bool> Evaluation::Check(WriteAnswer& answer) {
 
 int64_t Evaluation::TimestampOf(const RowChange& change) const {
   if (!write_.conditions.empty()) {
-    return std::max(time_.micros, newest_ == cql::kNeverWritten ? newest_ : newest_ + 1);
+    // Clients whose clocks count milliseconds may write again in this one, without a condition.
+    const int64_t now = time_.micros / 1000 * 1000;
+    return std::max(now, newest_ == cql::kNeverWritten ? newest_ : newest_ + 1);
   }
   return change.timestamp.value_or(time_.micros);
 }

@@ -18,18 +18,18 @@ cql::TypeScope ScopeFor(const cql::Table& table, const cql::Schema& schema) {
 
 template <typename T>
 Result<WritePlan> PlanWrite(const T& what, Compiled& out) {
-  ORRERY_TRY(const cql::Table* table, FindTable(what.table, out.keyspace, *out.view->schema));
+  ORRERY_TRY(const cql::Table* table, FindTable(what.table, out.keyspace, *out.schema));
   if (cql::IsSystemKeyspace(table->keyspace)) {
     return Error(Code::kForbidden, table->keyspace + " keyspace is not user-modifiable.");
   }
-  const cql::TypeScope scope = ScopeFor(*table, *out.view->schema);
+  const cql::TypeScope scope = ScopeFor(*table, *out.schema);
   return WritePlan::Compile(what, {*table, scope, out.markers});
 }
 
 // Compiles what a statement with a table in it means.
 class Compiler {
  public:
-  explicit Compiler(Compiled& out) : out_(out), schema_(*out.view->schema) {}
+  explicit Compiler(Compiled& out) : out_(out), schema_(*out.schema) {}
 
   Status operator()(const cql::Insert& what) { return Write(what); }
   Status operator()(const cql::Update& what) { return Write(what); }
@@ -130,7 +130,7 @@ Result<const cql::Table*> FindTable(const cql::QualifiedName& name, std::string_
 }
 
 CompileResult Compile(std::string_view text, std::string_view keyspace,
-                      std::shared_ptr<const SchemaView> view) {
+                      std::shared_ptr<const cql::Schema> schema) {
   auto parsed = cql::Parse(text);
   if (!parsed) {
     return std::unexpected(CompileError{.syntax = true, .status = parsed.error()});
@@ -139,7 +139,7 @@ CompileResult Compile(std::string_view text, std::string_view keyspace,
   compiled->parsed = std::move(*parsed);
   compiled->text = text;
   compiled->keyspace = keyspace;
-  compiled->view = std::move(view);
+  compiled->schema = std::move(schema);
   compiled->markers.resize(compiled->parsed.markers.size());
   Status status = std::visit(Compiler(*compiled), compiled->parsed.statement);
   if (!status.ok()) {

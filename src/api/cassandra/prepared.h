@@ -11,7 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "api/cassandra/schema_cache.h"
 #include "api/cassandra/selects.h"
 #include "api/cassandra/writes.h"
 #include "base/status.h"
@@ -27,12 +26,12 @@ struct BatchPlan {
   std::optional<cql::Term> ttl;
 };
 
-// Immutable; shared by threads. Plans point into the schema of the view.
+// Immutable; shared by threads. Plans point into the schema.
 struct Compiled {
   cql::Parsed parsed;
   std::string text;
   std::string keyspace;  // of the session
-  std::shared_ptr<const SchemaView> view;
+  std::shared_ptr<const cql::Schema> schema;
   cql::MarkerSpecs markers;
   std::variant<std::monostate, WritePlan, SelectPlan, BatchPlan> plan;
 
@@ -45,7 +44,7 @@ struct CompileError {
 };
 using CompileResult = std::expected<std::shared_ptr<const Compiled>, CompileError>;
 CompileResult Compile(std::string_view text, std::string_view keyspace,
-                      std::shared_ptr<const SchemaView> view);
+                      std::shared_ptr<const cql::Schema> schema);
 
 // The table that a statement names. kInvalidArgument in Cassandra's words if there is none.
 Result<const cql::Table*> FindTable(const cql::QualifiedName& name, std::string_view keyspace,

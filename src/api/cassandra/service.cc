@@ -152,11 +152,11 @@ Result<std::vector<cql::MarkerValue>> Service::ValuesFor(const Compiled& compile
 
 Task<Response> Service::Query(Client& client, const QueryRequest& request, int version) {
   const std::string keyspace(request.parameters.keyspace.value_or(client.keyspace));
-  auto compiled = Compile(request.text, keyspace, schemas_.Get());
+  auto compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
   if (!compiled && !compiled.error().syntax && options_.catch_up) {
     // It may name what was made through another node a moment ago.
     co_await options_.catch_up();
-    compiled = Compile(request.text, keyspace, schemas_.Get());
+    compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
   }
   if (!compiled) {
     co_return Refuse(compiled.error(), version);
@@ -175,10 +175,10 @@ Task<Response> Service::Query(Client& client, const QueryRequest& request, int v
 
 Task<Response> Service::Prepare(Client& client, const PrepareRequest& request, int version) {
   const std::string keyspace(request.keyspace.value_or(client.keyspace));
-  auto compiled = Compile(request.text, keyspace, schemas_.Get());
+  auto compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
   if (!compiled && !compiled.error().syntax && options_.catch_up) {
     co_await options_.catch_up();
-    compiled = Compile(request.text, keyspace, schemas_.Get());
+    compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
   }
   if (!compiled) {
     co_return Refuse(compiled.error(), version);
@@ -208,8 +208,8 @@ Task<Response> Service::Execute(Client& client, const ExecuteRequest& request, i
                         version);
   }
   auto view = schemas_.Get();
-  if (compiled->view->schema != view->schema) {
-    auto again = Compile(compiled->text, compiled->keyspace, std::move(view));
+  if (compiled->schema != view->schema) {
+    auto again = Compile(compiled->text, compiled->keyspace, view->schema);
     if (!again) {
       co_return Refuse(again.error(), version);
     }

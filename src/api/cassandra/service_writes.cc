@@ -344,9 +344,9 @@ Task<Response> Service::Batch(Client& client, const BatchRequest& request, int v
             version);
       }
     }
-    if (compiled == nullptr || compiled->view->schema != view->schema) {
-      auto made = compiled == nullptr ? Compile(statement.text, keyspace, view)
-                                      : Compile(compiled->text, compiled->keyspace, view);
+    if (compiled == nullptr || compiled->schema != view->schema) {
+      auto made = compiled == nullptr ? Compile(statement.text, keyspace, view->schema)
+                                      : Compile(compiled->text, compiled->keyspace, view->schema);
       if (!made) {
         co_return made.error().syntax
             ? MakeError(ErrorCode::kSyntaxError, made.error().status.message(), version)
