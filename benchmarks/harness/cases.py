@@ -7,6 +7,7 @@ import time
 
 from harness import processes
 from harness.cluster_cases import CLUSTER_CASES
+from harness.cql_cases import CQL_CASES
 from harness.pairs import check_goals, compare, cores, timed
 from harness.split_cases import SPLIT_CASES
 
@@ -167,4 +168,4 @@ def micro(arguments):
 
 
 CASES = {"read": read, "write": write, "start": start, "partitions": partitions, "scale": scale,
-         **CLUSTER_CASES, **SPLIT_CASES, "micro": micro}
+         **CLUSTER_CASES, **SPLIT_CASES, **CQL_CASES, "micro": micro}

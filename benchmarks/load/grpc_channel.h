@@ -7,30 +7,24 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/status.h"
+#include "load/channel.h"
 
 namespace orrery::load {
 
-class GrpcChannel {
+class GrpcChannel final : public Channel {
  public:
-  using Done = std::function<void(uint32_t stream, bool ok, size_t message_bytes)>;
-
   GrpcChannel(std::string path, std::string authority);
 
-  // Bytes of a message that may be sent now; the server allows more in time.
-  bool MaySend(size_t message_bytes) const;
-  // Appends a call and returns its stream. REQUIRES: MaySend; at most 16 KB.
-  uint32_t Call(std::string_view message);
-  // Takes received bytes and tells which calls have ended. kUnavailable: the connection is of no
-  // more use.
-  Status Feed(std::string_view bytes, const Done& done);
-  // What is to be sent; the caller takes it away.
-  std::string& out() { return out_; }
+  bool MaySend(size_t message_bytes) const override;
+  // REQUIRES: at most 16 KB.
+  uint32_t Call(std::string_view message) override;
+  Status Feed(std::string_view bytes, const Done& done) override;
+  std::string& out() override { return out_; }
 
  private:
   struct Stream {

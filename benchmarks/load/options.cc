@@ -9,9 +9,9 @@
 namespace orrery::load {
 namespace {
 
-constexpr std::string_view kCommands[] = {"http",       "sql-setup",  "sql-read",
-                                          "sql-write",  "sql-upsert", "sql-mixed",
-                                          "etcd-setup", "etcd-read",  "etcd-write"};
+constexpr std::string_view kCommands[] = {
+    "http",      "sql-setup",  "sql-read",  "sql-write", "sql-upsert", "sql-mixed", "etcd-setup",
+    "etcd-read", "etcd-write", "cql-setup", "cql-read",  "cql-write",  "cql-mixed", "cql-scan"};
 // The server accepts a signature for 15 minutes, and all are made before the run.
 constexpr double kSecondsMax = 600;
 
@@ -81,7 +81,8 @@ std::vector<Option> OptionTable(Options& options) {
        List(options.pids, 1)},
       {"--ports", "spread the load over these ports of the host, a,b,c (--port)",
        List(options.ports, 1)},
-      {"--streams", "etcd: calls at once on each connection (4)", Number<int>(options.streams, 1)},
+      {"--streams", "etcd, cql: calls at once on each connection (4)",
+       Number<int>(options.streams, 1)},
       {"--kill", "end this process (-9) after the warm-up, tell when writes are back",
        Number<int>(options.kill, 1)},
   };
@@ -94,8 +95,9 @@ Status Validate(const Options& options) {
   if (options.seconds + options.warmup > kSecondsMax) {
     return Status(Code::kInvalidArgument, "--seconds and --warmup are more than 600 together");
   }
-  if (options.command.starts_with("etcd") && (options.rate > 0 || options.idle > 0)) {
-    return Status(Code::kInvalidArgument, "etcd has no --rate and no --idle");
+  const bool streams = options.command.starts_with("etcd") || options.command.starts_with("cql");
+  if (streams && (options.rate > 0 || options.idle > 0)) {
+    return Status(Code::kInvalidArgument, "etcd and cql have no --rate and no --idle");
   }
   if (options.threads > options.connections) {
     return Status(Code::kInvalidArgument, "more --threads than --connections");

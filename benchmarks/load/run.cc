@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "load/cql.h"
 #include "load/etcd.h"
 #include "load/server_process.h"
 #include "load/sql.h"
@@ -86,6 +87,11 @@ Loops::Loops(const Options& options, const WorkloadMaker& make)
                        .streams = options.streams,
                        .reads = options.command == "etcd-read"};
       loops_.push_back(MakeEtcdLoop(std::move(etcd), *workloads_[i], watches_[i]));
+    } else if (options.command.starts_with("cql")) {
+      CqlOptions cql{.loop = std::move(loop),
+                     .streams = options.streams,
+                     .reads = options.command == "cql-read"};
+      loops_.push_back(MakeCqlLoop(std::move(cql), *workloads_[i], watches_[i]));
     } else {
       loops_.push_back(MakeHttpLoop(std::move(loop), *workloads_[i], watches_[i]));
     }
@@ -279,6 +285,26 @@ Result<Report> RunEtcd(const Options& options) {
   });
 }
 
+Result<Report> RunCql(const Options& options) {
+  const CqlData data{.items = options.sql.items, .value_bytes = options.sql.item_bytes};
+  ORRERY_TRY(CqlStatements statements, PrepareCql(options.sql.endpoint, data));
+  if (options.command == "cql-setup") {
+    return RunToTheEnd(options, [&](int thread) {
+      return std::make_unique<CqlSetupWorkload>(data, statements, thread, options.threads);
+    });
+  }
+  const double read_share = options.command == "cql-read"    ? 1
+                            : options.command == "cql-mixed" ? options.read_share
+                                                             : 0;
+  const auto kind =
+      options.command == "cql-scan" ? CqlWorkload::Kind::kScans : CqlWorkload::Kind::kPoints;
+  auto stamp = static_cast<uint64_t>(NowNanos());
+  return RunTimed(options, [&](int thread) {
+    return std::make_unique<CqlWorkload>(data, statements, kind, read_share,
+                                         stamp + static_cast<uint64_t>(thread) * 7919);
+  });
+}
+
 Result<Report> RunHttp(const Options& options) {
   std::string request = "GET " + options.path +
                         " HTTP/1.1\r\nhost: " + options.sql.endpoint.HostHeader() +
@@ -300,6 +326,9 @@ Result<Report> Run(const Options& options) {
   RaiseFileLimit();
   if (options.command == "http") {
     return RunHttp(options);
+  }
+  if (options.command.starts_with("cql")) {
+    return RunCql(options);
   }
   return options.command.starts_with("etcd") ? RunEtcd(options) : RunSql(options);
 }

@@ -1,0 +1,269 @@
+#include "load/cql.h"
+
+#include <array>
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "load/sql.h"
+#include "load/stream_loop.h"
+
+namespace orrery::load {
+namespace {
+
+constexpr char kStartup = 0x01;
+constexpr char kReady = 0x02;
+constexpr char kQuery = 0x07;
+constexpr char kResult = 0x08;
+constexpr char kPrepare = 0x09;
+constexpr char kExecute = 0x0A;
+constexpr size_t kHead = 9;
+constexpr size_t kFillerBytes = 64 << 10;
+constexpr size_t kFoundBytesMin = 512;
+constexpr uint64_t kScanPartitions = 100;
+constexpr size_t kScanValueBytes = 100;
+
+void AppendShort(size_t value, std::string& out) {
+  out += static_cast<char>(value >> 8);
+  out += static_cast<char>(value);
+}
+void AppendInt(size_t value, std::string& out) {
+  AppendShort(value >> 16 & 0xFFFF, out);
+  AppendShort(value & 0xFFFF, out);
+}
+size_t ReadInt(const char* at) {
+  auto byte = [at](int i) { return static_cast<size_t>(static_cast<uint8_t>(at[i])); };
+  return byte(0) << 24 | byte(1) << 16 | byte(2) << 8 | byte(3);
+}
+
+std::string Frame(char opcode, uint32_t stream, std::string_view body) {
+  std::string out{0x04, 0x00};
+  AppendShort(stream, out);
+  out += opcode;
+  AppendInt(body.size(), out);
+  out += body;
+  return out;
+}
+
+class CqlChannel final : public Channel {
+ public:
+  bool MaySend(size_t) const override { return true; }
+  uint32_t Call(std::string_view message) override {
+    const uint32_t stream = next_stream_;
+    next_stream_ = (next_stream_ + 1) & 0x7FFF;
+    out_ += Frame(kExecute, stream, message);
+    return stream;
+  }
+  Status Feed(std::string_view bytes, const Done& done) override {
+    if (!received_.empty()) {
+      received_ += bytes;
+      bytes = received_;
+    }
+    while (bytes.size() >= kHead) {
+      const size_t size = ReadInt(bytes.data() + 5);
+      if (bytes.size() < kHead + size) {
+        break;
+      }
+      const uint32_t stream = static_cast<uint32_t>(static_cast<uint8_t>(bytes[2])) << 8 |
+                              static_cast<uint8_t>(bytes[3]);
+      done(stream, bytes[4] == kResult, size);
+      bytes.remove_prefix(kHead + size);
+    }
+    received_ = std::string(bytes);
+    return Status::Ok();
+  }
+  std::string& out() override { return out_; }
+
+ private:
+  std::string out_;
+  std::string received_;
+  uint32_t next_stream_ = 0;
+};
+
+// One request and its answer on a socket that blocks: the body.
+Result<std::string> Ask(int socket, char opcode, std::string_view body, char wanted) {
+  const std::string frame = Frame(opcode, 0, body);
+  if (send(socket, frame.data(), frame.size(), MSG_NOSIGNAL) !=
+      static_cast<ssize_t>(frame.size())) {
+    return Error(Code::kUnavailable, "the server closed a connection");
+  }
+  std::string got;
+  std::array<char, 64 << 10> buffer;
+  while (got.size() < kHead || got.size() < kHead + ReadInt(got.data() + 5)) {
+    ssize_t bytes = recv(socket, buffer.data(), buffer.size(), 0);
+    if (bytes <= 0) {
+      return Error(Code::kUnavailable, "the server closed a connection");
+    }
+    got.append(buffer.data(), static_cast<size_t>(bytes));
+  }
+  if (got[4] != wanted) {
+    return Error(Code::kUnavailable, "the server refused: " + got.substr(kHead));
+  }
+  return got.substr(kHead);
+}
+
+Status Startup(int socket) {
+  std::string body;
+  AppendShort(1, body);
+  for (std::string_view text : {"CQL_VERSION", "3.0.0"}) {
+    AppendShort(text.size(), body);
+    body += text;
+  }
+  auto ready = Ask(socket, kStartup, body, kReady);
+  return ready ? Status::Ok() : ready.error();
+}
+
+Status Query(int socket, std::string_view text) {
+  std::string body;
+  AppendInt(text.size(), body);
+  body += text;
+  AppendShort(6, body);  // LOCAL_QUORUM
+  body += '\0';
+  auto done = Ask(socket, kQuery, body, kResult);
+  return done ? Status::Ok() : done.error();
+}
+
+Result<std::string> Prepare(int socket, std::string_view text) {
+  std::string body;
+  AppendInt(text.size(), body);
+  body += text;
+  ORRERY_TRY(std::string answer, Ask(socket, kPrepare, body, kResult));
+  if (answer.size() < 6) {
+    return Error(Code::kUnavailable, "the answer to PREPARE is too short");
+  }
+  const size_t size = ReadInt(answer.data() + 2) & 0xFFFF;
+  return answer.substr(6, size);
+}
+
+// The body of EXECUTE: LOCAL_ONE, values.
+void AppendExecute(std::string_view id, std::initializer_list<std::string_view> values,
+                   std::string& out) {
+  AppendShort(id.size(), out);
+  out += id;
+  AppendShort(0x0A, out);
+  out += '\x01';
+  AppendShort(values.size(), out);
+  for (std::string_view value : values) {
+    AppendInt(value.size(), out);
+    out += value;
+  }
+}
+
+std::string KeyOfItem(uint64_t item) { return fmt::format("item-{:010}", item); }
+
+std::string IntBytes(uint64_t value) {
+  std::string bytes;
+  AppendInt(static_cast<size_t>(value), bytes);
+  return bytes;
+}
+
+}  // namespace
+
+Result<CqlStatements> PrepareCql(const Endpoint& endpoint, const CqlData&) {
+  ORRERY_TRY(int socket, Connect(endpoint));
+  auto run = [&]() -> Result<CqlStatements> {
+    ORRERY_TRY_STATUS(Startup(socket));
+    for (std::string_view text :
+         {"CREATE KEYSPACE IF NOT EXISTS bench WITH replication = "
+          "{'class': 'SimpleStrategy', 'replication_factor': 1}",
+          "CREATE TABLE IF NOT EXISTS bench.items (k text PRIMARY KEY, v text)",
+          "CREATE TABLE IF NOT EXISTS bench.scans (p int, c int, v text, PRIMARY KEY (p, c))"}) {
+      ORRERY_TRY_STATUS(Query(socket, text));
+    }
+    CqlStatements statements;
+    ORRERY_TRY(statements.insert, Prepare(socket, "INSERT INTO bench.items (k, v) VALUES (?, ?)"));
+    ORRERY_TRY(statements.select, Prepare(socket, "SELECT v FROM bench.items WHERE k = ?"));
+    ORRERY_TRY(statements.insert_row,
+               Prepare(socket, "INSERT INTO bench.scans (p, c, v) VALUES (?, ?, ?)"));
+    ORRERY_TRY(statements.scan, Prepare(socket, "SELECT c, v FROM bench.scans WHERE p = ?"));
+    return statements;
+  };
+  auto statements = run();
+  close(socket);
+  return statements;
+}
+
+std::unique_ptr<Loop> MakeCqlLoop(CqlOptions options, Workload& workload, LoopWatch& watch) {
+  auto make = [](int socket, const Endpoint&) -> Result<std::unique_ptr<Channel>> {
+    ORRERY_TRY_STATUS(Startup(socket));
+    return std::make_unique<CqlChannel>();
+  };
+  return MakeStreamLoop({.loop = std::move(options.loop),
+                         .streams = options.streams,
+                         .found_bytes_min = options.reads ? kFoundBytesMin : 0,
+                         .make_channel = std::move(make)},
+                        workload, watch);
+}
+
+CqlSetupWorkload::CqlSetupWorkload(CqlData data, CqlStatements statements, uint64_t first,
+                                   uint64_t step)
+    : data_(data),
+      statements_(std::move(statements)),
+      filler_(MakeFiller(kFillerBytes + data.value_bytes)),
+      count_(data.items + kScanPartitions * data.scan_rows),
+      next_(first),
+      step_(step) {}
+
+void CqlSetupWorkload::Append(uint64_t number, std::string& request) const {
+  const uint64_t chance = SeededRandom(number).Next();
+  const std::string_view text = std::string_view(filler_).substr(chance % kFillerBytes);
+  if (number < data_.items) {
+    AppendExecute(statements_.insert, {KeyOfItem(number), text.substr(0, data_.value_bytes)},
+                  request);
+    return;
+  }
+  const uint64_t row = number - data_.items;
+  AppendExecute(statements_.insert_row,
+                {IntBytes(row / data_.scan_rows), IntBytes(row % data_.scan_rows),
+                 text.substr(0, kScanValueBytes)},
+                request);
+}
+
+bool CqlSetupWorkload::Next(std::string& request, uint64_t& number) {
+  if (!again_.empty()) {
+    number = again_.back();
+    again_.pop_back();
+  } else if (next_ < count_) {
+    number = next_;
+    next_ += step_;
+  } else {
+    return false;
+  }
+  Append(number, request);
+  return true;
+}
+
+void CqlSetupWorkload::Done(uint64_t number, int status) {
+  if (status != 200) {
+    again_.push_back(number);
+  }
+}
+
+CqlWorkload::CqlWorkload(CqlData data, CqlStatements statements, Kind kind, double read_share,
+                         uint64_t seed)
+    : data_(data),
+      statements_(std::move(statements)),
+      kind_(kind),
+      read_share_(read_share),
+      filler_(MakeFiller(kFillerBytes + data.value_bytes)),
+      random_(seed) {}
+
+bool CqlWorkload::Next(std::string& request, uint64_t& /*number*/) {
+  const uint64_t chance = random_.Next();
+  if (kind_ == Kind::kScans) {
+    AppendExecute(statements_.scan, {IntBytes(chance % kScanPartitions)}, request);
+    return true;
+  }
+  const std::string key = KeyOfItem(chance % data_.items);
+  if (static_cast<double>(random_.Next() >> 11) * 0x1p-53 < read_share_) {
+    AppendExecute(statements_.select, {key}, request);
+  } else {
+    AppendExecute(statements_.insert,
+                  {key, std::string_view(filler_).substr(chance % kFillerBytes, data_.value_bytes)},
+                  request);
+  }
+  return true;
+}
+
+}  // namespace orrery::load
