@@ -128,17 +128,17 @@ Status Node::StartCassandra() {
   options.key_file = key_file_;
   auto server =
       std::make_unique<cassandra::CassandraServer>(*workers_, options, *cassandra_service_);
-  cassandra_service_->SetServer(server.get());
   Status status = server->Start();
   if (!status.ok() && !settings_.cassandra_port) {
     // Nobody asked for this port: another program may well have it.
     log::Warning("clients of Cassandra are not served: choose another cassandra.port",
                  {{"port", std::to_string(options.port)}, {"why", status.message()}});
-    cassandra_service_->SetServer(nullptr);
     return Status::Ok();
   }
+  ORRERY_RETURN_IF_ERROR(status);
   cassandra_ = std::move(server);
-  return status;
+  cassandra_service_->events().Start(*cassandra_, *workers_);
+  return Status::Ok();
 }
 
 }  // namespace orrery::server

@@ -305,6 +305,7 @@ void Node::Stop() {
     http_->Stop(kStopGrace);
   }
   if (cassandra_ != nullptr) {
+    cassandra_service_->events().Stop();
     cassandra_->Stop(kStopGrace);
   }
   if (batches_ != nullptr) {

@@ -93,10 +93,8 @@ Place PlaceOf(const cql::QualifiedName& name, const Execution& execution,
 
 }  // namespace
 
-Response Service::Changed(SchemaChange change, int version) {
-  if (server_ != nullptr) {
-    server_->Publish(EventKind::kSchema, [change](int of) { return MakeSchemaEvent(change, of); });
-  }
+Response Service::Changed(const SchemaChange& change, int version) {
+  events_.Publish();
   return MakeSchemaChange(change, version);
 }
 

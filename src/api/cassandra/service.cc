@@ -67,7 +67,8 @@ Service::Service(model::Catalog& catalog, partition::Router& router, BatchKeeper
       clock_(clock),
       random_(random),
       options_(std::move(options)),
-      schemas_(catalog) {}
+      schemas_(catalog),
+      events_(schemas_) {}
 
 Task<Response> Service::Handle(Client& client, Request request) {
   Response response = co_await Answer(client, request);
@@ -318,6 +319,14 @@ Task<Response> Service::RunSelect(const Compiled& compiled, const SelectPlan& pl
     co_return Failed(response.error(), attempt, execution.version);
   }
   AddCharge(*response, run.charge());
+  if (plan.selection().has_aggregates() && !plan.selection().has_group_by()) {
+    if (!plan.where().names_partitions()) {
+      response->warnings.emplace_back("Aggregation query used without partition key");
+    } else if (plan.where().many_partitions()) {
+      response->warnings.emplace_back(
+          "Aggregation query used on multiple partition keys (IN restriction)");
+    }
+  }
   co_return std::move(*response);
 }
 

@@ -17,6 +17,7 @@
 #include "api/cassandra/failures.h"
 #include "api/cassandra/prepared.h"
 #include "api/cassandra/schema_cache.h"
+#include "api/cassandra/schema_events.h"
 #include "api/cassandra/selects.h"
 #include "api/cassandra/server.h"
 #include "api/cassandra/writes.h"
@@ -56,8 +57,8 @@ class Service final : public Handler {
           const Clock& clock, Random& random, ServiceOptions options);
 
   runtime::Task<Response> Handle(Client& client, Request request) override;
-  // Where events go. REQUIRES: before the first request.
-  void SetServer(CassandraServer* server) { server_ = server; }
+  // What clients are told of the schema.
+  SchemaEvents& events() { return events_; }
 
  private:
   runtime::Task<Response> Answer(Client& client, const Request& request);
@@ -94,6 +95,8 @@ class Service final : public Handler {
   // All of it is done in the end, or nothing.
   runtime::Task<Response> WriteLogged(std::vector<PartitionWrite> writes, const Attempt& attempt,
                                       Execution& execution);
+  static std::vector<std::string> WarningsOf(const std::vector<PartitionWrite>& writes,
+                                             BatchRequest::Type type);
   // One statement of a batch.
   struct BatchPart {
     const WritePlan* plan;
@@ -130,7 +133,7 @@ class Service final : public Handler {
   runtime::Task<Response> PutTable(const cql::Table& table, std::string if_match,
                                    Execution& execution);
   // Tells clients, and answers.
-  Response Changed(SchemaChange change, int version);
+  Response Changed(const SchemaChange& change, int version);
 
   cql::ClusterView cluster() const {
     return options_.cluster ? options_.cluster() : cql::ClusterView();
@@ -151,7 +154,7 @@ class Service final : public Handler {
   const ServiceOptions options_;
   SchemaCache schemas_;
   PreparedStatements prepared_;
-  CassandraServer* server_ = nullptr;
+  SchemaEvents events_;
 };
 
 // Adds what the request cost.

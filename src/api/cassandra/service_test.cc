@@ -126,6 +126,56 @@ TEST(ServiceTest, BlindWritesArePricedAsCreates) {
   EXPECT_EQ(service.charge(), 2);  // at QUORUM two replicas are read
 }
 
+TEST(ServiceTest, WarningsAreGiven) {
+  TestService service;
+  service.Ask(kKeyspace);
+  service.Ask("CREATE TABLE k.t (a int PRIMARY KEY, v text)");
+  auto batch = [&](std::string_view kind, int count, size_t bytes) {
+    std::string text = "BEGIN " + std::string(kind) + " BATCH ";
+    for (int i = 0; i < count; ++i) {
+      text += "INSERT INTO k.t (a, v) VALUES (" + std::to_string(i) + ", '" +
+              std::string(bytes, 'x') + "'); ";
+    }
+    EXPECT_EQ(service.Ask(text + "APPLY BATCH"), "void");
+    return service.warnings().size();
+  };
+  EXPECT_EQ(batch("", 3, 10), 0u);
+  EXPECT_EQ(batch("", 3, 2000), 1u);
+  EXPECT_EQ(batch("UNLOGGED", 10, 10), 0u);
+  EXPECT_EQ(batch("UNLOGGED", 11, 10), 1u);
+  EXPECT_EQ(batch("UNLOGGED", 11, 1000), 2u);
+  service.Ask("SELECT count(*) FROM k.t");
+  EXPECT_EQ(service.warnings().at(0), "Aggregation query used without partition key");
+  service.Ask("SELECT count(*) FROM k.t WHERE a = 1");
+  EXPECT_TRUE(service.warnings().empty());
+}
+
+TEST(ServiceTest, WhatIsDifferentInASchemaIsTold) {
+  TestService service;
+  auto told = [before = service.Schema(), &service]() mutable {
+    auto now = service.Schema();
+    std::string text;
+    for (const SchemaChange& change : SchemaChanges(*before, *now)) {
+      text += change.change + " " + change.target + " " + change.keyspace + "." + change.name + ";";
+    }
+    before = now;
+    return text;
+  };
+  service.Ask(kKeyspace);
+  EXPECT_EQ(told(), "CREATED KEYSPACE k.;");
+  service.Ask("CREATE TABLE k.t (a int PRIMARY KEY)");
+  service.Ask("CREATE TYPE k.u (x int)");
+  EXPECT_EQ(told(), "CREATED TYPE k.u;CREATED TABLE k.t;");
+  service.Ask("ALTER TABLE k.t ADD b int");
+  EXPECT_EQ(told(), "UPDATED TABLE k.t;");
+  service.Ask("DROP TABLE k.t");
+  service.Ask("ALTER KEYSPACE k WITH durable_writes = false");
+  EXPECT_EQ(told(), "UPDATED KEYSPACE k.;DROPPED TABLE k.t;");
+  service.Ask("DROP KEYSPACE k");
+  EXPECT_EQ(told(), "DROPPED KEYSPACE k.;");
+  EXPECT_EQ(told(), "");
+}
+
 TEST(ServiceTest, StatementsAreRefusedInCassandrasWords) {
   TestService service;
   service.Ask(kKeyspace);

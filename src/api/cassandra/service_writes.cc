@@ -1,5 +1,6 @@
 // Writes: of one statement, and of batches.
 #include <algorithm>
+#include <set>
 
 #include "api/cassandra/failures.h"
 #include "api/cassandra/row_values.h"
@@ -16,6 +17,8 @@ using runtime::Task;
 
 namespace {
 
+constexpr size_t kBatchBytesWarned = 5 * 1024;
+constexpr size_t kPartitionsWarned = 10;
 constexpr size_t kAtOnce = 64;  // partitions that one batch writes to side by side
 
 Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
@@ -278,10 +281,46 @@ Task<Response> Service::RunParts(const std::vector<BatchPart>& parts, BatchReque
   if (writes.empty()) {
     co_return MakeVoid();
   }
-  if (type == BatchRequest::Type::kLogged && writes.size() > 1) {
-    co_return co_await WriteLogged(std::move(writes), attempt, execution);
+  std::vector<std::string> warnings = WarningsOf(writes, type);
+  const bool logged = type == BatchRequest::Type::kLogged && writes.size() > 1;
+  Response response = co_await (logged ? WriteLogged(std::move(writes), attempt, execution)
+                                       : WriteAll(std::move(writes), attempt, execution));
+  response.warnings = std::move(warnings);
+  co_return response;
+}
+
+std::vector<std::string> Service::WarningsOf(const std::vector<PartitionWrite>& writes,
+                                             BatchRequest::Type type) {
+  std::vector<std::string> warnings;
+  if (writes.size() < 2) {
+    return warnings;
   }
-  co_return co_await WriteAll(std::move(writes), attempt, execution);
+  size_t bytes = 0;
+  std::set<std::string> tables;
+  for (const PartitionWrite& write : writes) {
+    tables.insert(write.plan->table().keyspace + "." + write.plan->table().name);
+    for (const rows::RowChange& change : write.write.changes) {
+      for (const rows::CellChange& cell : change.cells) {
+        bytes += cell.value.size();
+      }
+    }
+  }
+  std::string names;
+  for (const std::string& table : tables) {
+    names += (names.empty() ? "" : ", ") + table;
+  }
+  if (bytes > kBatchBytesWarned) {
+    warnings.push_back("Batch for [" + names + "] is of size " + std::to_string(bytes) +
+                       ", exceeding specified threshold of " + std::to_string(kBatchBytesWarned) +
+                       " by " + std::to_string(bytes - kBatchBytesWarned) + ".");
+  }
+  if (type == BatchRequest::Type::kUnlogged && writes.size() > kPartitionsWarned) {
+    warnings.push_back("Unlogged batch covering " + std::to_string(writes.size()) +
+                       " partitions detected against table [" + names +
+                       "]. You should use a logged batch for atomicity, or asynchronous writes for "
+                       "performance.");
+  }
+  return warnings;
 }
 
 Task<Response> Service::WriteLogged(std::vector<PartitionWrite> writes, const Attempt& attempt,

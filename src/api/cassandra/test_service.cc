@@ -35,6 +35,7 @@ cql::DataType ReadType(cql::WireReader& in) {
 std::string TestService::TextOf(const Response& response) {
   state_.reset();
   charge_ = 0;
+  warnings_ = response.warnings;
   for (const auto& [name, value] : response.payload) {
     if (name == "RequestCharge") {
       charge_ = cql::ReadDouble(value);

@@ -34,7 +34,15 @@ class TestService {
   // The paging state of the last answer; nothing: it was the last page.
   const std::optional<std::string>& state() const { return state_; }
   double charge() const { return charge_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }
   model::TestNode& node() { return node_; }
+  std::shared_ptr<const cql::Schema> Schema() {
+    auto look = [](SchemaCache& schemas) -> runtime::Task<std::shared_ptr<const cql::Schema>> {
+      co_return schemas.Get()->schema;
+    };
+    SchemaCache schemas(node_.catalog());
+    return node_.Run(look(schemas));
+  }
   // As the node does now and then, whatever their age.
   runtime::Task<bool> LookForBatches() {
     co_await batches_->Look(Duration::zero());
@@ -52,6 +60,7 @@ class TestService {
   Client client_;
   std::optional<std::string> state_;
   double charge_ = 0;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace orrery::cassandra
