@@ -54,6 +54,35 @@ TEST(RocksEngineTest, MemoryOnlyReadGivesTheValueOrWouldBlock) {
   EXPECT_GT(blocked, 0);
 }
 
+// How many operands its last call had.
+class CountingMerger final : public Merger {
+ public:
+  const char* name() const override { return "counting"; }
+  std::string Merge(std::string_view, const std::string_view* existing,
+                    const std::vector<std::string_view>& operands) const override {
+    last = operands.size();
+    return std::to_string((existing == nullptr ? 0 : std::stoul(std::string(*existing))) +
+                          operands.size());
+  }
+  mutable size_t last = 0;
+};
+
+TEST(RocksEngineTest, WhatIsMergedOftenIsFoldedMeanwhile) {
+  TempFolder folder;
+  const CountingMerger merger;
+  EngineOptions options = StateOptions();
+  options.merger = &merger;
+  const auto engine = MustOpen(folder / "store", options);
+  constexpr size_t kTimes = 1000;
+  for (size_t i = 0; i < kTimes; ++i) {
+    Batch batch;
+    batch.Merge(0, "a", "x");
+    ASSERT_TRUE(engine->Write(batch, WriteMode::kNoLog).ok());
+  }
+  EXPECT_EQ(Read(*engine, "a"), std::to_string(kTimes));
+  EXPECT_LE(merger.last, 64u);
+}
+
 TEST(RocksEngineTest, DamagedFileIsNamedAndNotServed) {
   TempFolder folder;
   auto engine = MustOpen(folder / "store", StateOptions());

@@ -139,6 +139,9 @@ rocksdb::ColumnFamilyOptions MakeSpaceOptions(const EngineOptions& options,
   space.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   if (options.merger != nullptr) {
     space.merge_operator = std::make_shared<MergeAdapter>(*options.merger);
+    // Else a counter that is added to all the time would be summed up from its first addition at
+    // every read, until the next flush.
+    space.max_successive_merges = 64;
   }
   // One memtable fills while another is written out. Arenas grow block by block (an eighth of this,
   // at most 1 MB), so an idle store takes next to nothing.
