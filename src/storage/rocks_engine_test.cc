@@ -80,7 +80,7 @@ TEST(RocksEngineTest, WhatIsMergedOftenIsFoldedMeanwhile) {
     ASSERT_TRUE(engine->Write(batch, WriteMode::kNoLog).ok());
   }
   EXPECT_EQ(Read(*engine, "a"), std::to_string(kTimes));
-  EXPECT_LE(merger.last, 64u);
+  EXPECT_LE(merger.last, 16u);
 }
 
 TEST(RocksEngineTest, DamagedFileIsNamedAndNotServed) {

@@ -141,7 +141,7 @@ rocksdb::ColumnFamilyOptions MakeSpaceOptions(const EngineOptions& options,
     space.merge_operator = std::make_shared<MergeAdapter>(*options.merger);
     // Else a counter that is added to all the time would be summed up from its first addition at
     // every read, until the next flush.
-    space.max_successive_merges = 64;
+    space.max_successive_merges = 16;
   }
   // One memtable fills while another is written out. Arenas grow block by block (an eighth of this,
   // at most 1 MB), so an idle store takes next to nothing.
