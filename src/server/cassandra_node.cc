@@ -110,7 +110,12 @@ Status Node::StartCassandra() {
   cassandra::ServiceOptions service_options{.authenticate = !settings_.dev,
                                             .account = settings_.account,
                                             .cluster = [this] { return CassandraNodes(); },
-                                            .catch_up = nullptr};
+                                            .catch_up = nullptr,
+                                            .observe = nullptr};
+  service_options.observe = [this](std::string_view operation, int status, double charge,
+                                   Duration took) {
+    metrics_.OnRequest(operation, status, charge, took);
+  };
   if (instance_->clustered()) {
     service_options.catch_up = [this] { return instance_->CatchUp(); };
   }

@@ -12,6 +12,8 @@ using runtime::Task;
 
 namespace {
 
+constexpr int kTriesMax = 10;  // while others change the same thing
+
 std::string NewUuid(Random& random) {
   std::string bytes;
   Encoder(bytes).U64((random.Next() & ~0xF000ull) | 0x4000);
@@ -103,7 +105,12 @@ Task<Response> Service::Define(const cql::Statement& statement, Execution& execu
     co_await options_.catch_up();
   }
   auto run = [&](const auto& what) { return Do(what, execution); };
-  co_return co_await std::visit(run, statement);
+  Response response = co_await std::visit(run, statement);
+  for (int tries = 1; execution.overtaken && tries < kTriesMax; ++tries) {
+    execution.overtaken = false;
+    response = co_await std::visit(run, statement);
+  }
+  co_return response;
 }
 
 template <typename T>
@@ -126,6 +133,7 @@ Task<Response> Service::PutKeyspace(const cql::Keyspace& keyspace, std::string i
                                        .creates = if_match.empty(),
                                        .if_match = std::move(if_match)};
   auto made = co_await catalog_.DefineDatabase(std::move(define));
+  execution.overtaken = !made && made.error().code() == Code::kPreconditionFailed;
   co_return made ? Changed(std::move(change), execution.version)
                  : Failed(made.error(), {.writes = true}, execution.version);
 }
@@ -237,6 +245,7 @@ Task<Response> Service::PutTable(const cql::Table& table, std::string if_match,
   }
   auto put = co_await catalog_.ReplaceContainer(container->link, ContainerDefinition(table),
                                                 std::move(if_match));
+  execution.overtaken = !put && put.error().code() == Code::kPreconditionFailed;
   if (!put) {
     co_return Failed(put.error(), {.writes = true}, execution.version);
   }

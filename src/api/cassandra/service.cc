@@ -14,6 +14,7 @@ using runtime::Task;
 
 namespace {
 
+constexpr std::string_view kChargeName = "RequestCharge";
 constexpr std::string_view kAuthenticator = "org.apache.cassandra.auth.PasswordAuthenticator";
 
 partition::ReadLevel LevelOf(Consistency consistency) {
@@ -53,10 +54,48 @@ std::array<char, 16> NewTraceId(Random& random) {
   return id;
 }
 
+struct Namer {
+  std::string_view operator()(const QueryRequest&) const { return "cql_query"; }
+  std::string_view operator()(const PrepareRequest&) const { return "cql_prepare"; }
+  std::string_view operator()(const ExecuteRequest&) const { return "cql_execute"; }
+  std::string_view operator()(const BatchRequest&) const { return "cql_batch"; }
+  std::string_view operator()(const auto&) const { return "cql_connect"; }
+};
+
+std::string_view NameOf(const RequestMessage& message) { return std::visit(Namer(), message); }
+
+int StatusOf(const Response& response) {
+  if (response.opcode != Opcode::kError || response.body.size() < 4) {
+    return 200;
+  }
+  const auto code =
+      static_cast<ErrorCode>(cql::ReadInt(std::string_view(response.body).substr(0, 4)));
+  switch (code) {
+    case ErrorCode::kOverloaded: return 429;
+    case ErrorCode::kBadCredentials: return 401;
+    case ErrorCode::kUnauthorized: return 403;
+    case ErrorCode::kServerError: return 500;
+    case ErrorCode::kUnavailable: return 503;
+    case ErrorCode::kWriteTimeout:
+    case ErrorCode::kReadTimeout:
+    case ErrorCode::kCasWriteUnknown: return 408;
+    default: return 400;
+  }
+}
+
+double ChargeOf(const Response& response) {
+  for (const auto& [name, value] : response.payload) {
+    if (name == kChargeName) {
+      return cql::ReadDouble(value);
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 void AddCharge(Response& response, RequestUnits charge) {
-  response.payload.emplace_back("RequestCharge", cql::DoubleBytes(charge.value()));
+  response.payload.emplace_back(kChargeName, cql::DoubleBytes(charge.value()));
 }
 
 Service::Service(model::Catalog& catalog, partition::Router& router, BatchKeeper& batches,
@@ -71,7 +110,12 @@ Service::Service(model::Catalog& catalog, partition::Router& router, BatchKeeper
       events_(schemas_) {}
 
 Task<Response> Service::Handle(Client& client, Request request) {
+  const Instant began = clock_.Now();
   Response response = co_await Answer(client, request);
+  if (options_.observe) {
+    options_.observe(NameOf(request.message), StatusOf(response), ChargeOf(response),
+                     clock_.Now() - began);
+  }
   if (request.tracing && response.opcode != Opcode::kError) {
     response.tracing_id = NewTraceId(random_);
   }

@@ -39,6 +39,8 @@ struct ServiceOptions {
   std::function<cql::ClusterView()> cluster;
   // Waits until the catalog has what was done through other nodes before. Null: it is alone.
   std::function<runtime::Task<>()> catch_up;
+  // Told of every request when it ends, with a status as HTTP has them. May be null. Thread-safe.
+  std::function<void(std::string_view operation, int status, double charge, Duration took)> observe;
 };
 
 // What comes with a statement.
@@ -49,6 +51,8 @@ struct Execution {
   std::vector<cql::MarkerValue> values;
   // From version 5 on: whether the columns are those that the client has.
   std::optional<std::string_view> result_metadata_id;
+  // A definition was not done because somebody else changed the same thing meanwhile.
+  bool overtaken = false;
 };
 
 class Service final : public Handler {

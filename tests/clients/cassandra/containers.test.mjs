@@ -71,6 +71,16 @@ test("a table has the partitions of its throughput, and they can be split and me
   assert.deepEqual(await rowsOf(client, "SELECT count(*) FROM things.rows"), [["121"]]);
 });
 
+test("requests are counted for Prometheus", async () => {
+  await assert.rejects(client.execute("SELEC"));
+  const text = await (await fetch(`${server.endpoint}metrics`)).text();
+  for (const [operation, status] of [["cql_execute", 200], ["cql_query", 200], ["cql_query", 400], ["cql_prepare", 200]]) {
+    const count = new RegExp(`orrery_requests_total\\{operation="${operation}",status="${status}"\\} (\\d+)`).exec(text);
+    assert.ok(count && Number(count[1]) > 0, `${operation} ${status}`);
+  }
+  assert.match(text, /orrery_request_units_total\{operation="cql_execute"[^}]*\} \d/);
+});
+
 test("a keyspace that is dropped is gone from the SQL API too", async () => {
   await client.execute("CREATE KEYSPACE gone WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
   await client.execute("CREATE TABLE gone.t (p int PRIMARY KEY)");

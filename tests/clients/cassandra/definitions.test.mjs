@@ -216,6 +216,16 @@ test("functions and aggregates of users are disabled", async () => {
   await refused(client.execute("CREATE AGGREGATE g (int) SFUNC f STYPE int"), codes.invalid, /disabled/);
 });
 
+test("definitions at once are all done", async () => {
+  const table = await makeTable(client, "p int PRIMARY KEY");
+  const names = Array.from({ length: 6 }, (_, i) => `c${i}`);
+  await Promise.all(names.map((name) => client.execute(`ALTER TABLE ${table} ADD ${name} int`)));
+  await Promise.all(names.map((name) => client.execute(`CREATE TYPE at_once_${name} (x int)`)));
+  assert.deepEqual((await client.execute(`SELECT * FROM ${table}`)).columns.map(({ name }) => name), ["p", ...names]);
+  const types = await rowsOf(client, "SELECT type_name FROM system_schema.types");
+  assert.equal(types.filter(([name]) => name.startsWith("at_once_")).length, 6);
+});
+
 test("definitions are there after a kill", async () => {
   const t = await makeTable(
     client,
