@@ -38,7 +38,7 @@ export class Companions {
     const address = `127.0.0.1:${await freePort()}`;
     const shared = { ...server.settings, ...(server.dev ? {} : { "cluster.secret": secret }) };
     server.settings = { ...shared, "cluster.listen": address };
-    const joining = { ...shared, "cluster.listen": "127.0.0.1:0", "cluster.join": address };
+    const joining = { ...shared, "cassandra.port": 0, "cluster.listen": "127.0.0.1:0", "cluster.join": address };
     companions.nodes = Array.from({ length: 3 }, () => new Companion(server, joining));
     return companions;
   }

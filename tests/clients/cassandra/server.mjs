@@ -21,6 +21,8 @@ export class Server extends Process {
       contactPoints: [`${this.host}:${this.cqlPort}`],
       localDataCenter: "datacenter1",
       socketOptions: { readTimeout: 20000 },
+      // Of a cluster any replica may answer at LOCAL_ONE, the driver's default, also one that is behind.
+      ...(process.env.ORRERY_CLUSTER === "1" ? { queryOptions: { consistency: types.consistencies.localQuorum } } : {}),
       ...options,
     });
     this.clients ??= [];
