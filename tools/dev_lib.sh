@@ -3,7 +3,7 @@
 packages=(clang-19 lld-19 clang-format-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev cmake ninja-build ccache
   pkg-config git ca-certificates curl dpkg-dev xz-utils python3
   libboost1.81-dev libssl-dev libbson-dev libsimdjson-dev libspdlog-dev libfmt-dev libcli11-dev
-  libtomlplusplus-dev prometheus-cpp-dev libjemalloc-dev liblz4-dev libsnappy-dev libzstd-dev libgflags-dev
+  libtomlplusplus-dev prometheus-cpp-dev libjemalloc-dev liblz4-dev libsnappy-dev libcrypt-dev libzstd-dev libgflags-dev
   libgtest-dev libbenchmark-dev nodejs npm python3-cassandra python3-lz4)
 bench_packages=(nginx-light)
 

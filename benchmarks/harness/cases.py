@@ -6,6 +6,7 @@ import subprocess
 import time
 
 from harness import processes
+from harness.cassandra_cases import CASSANDRA_CASES
 from harness.cluster_cases import CLUSTER_CASES
 from harness.cql_cases import CQL_CASES
 from harness.pairs import check_goals, compare, cores, timed
@@ -168,4 +169,4 @@ def micro(arguments):
 
 
 CASES = {"read": read, "write": write, "start": start, "partitions": partitions, "scale": scale,
-         **CLUSTER_CASES, **SPLIT_CASES, **CQL_CASES, "micro": micro}
+         **CLUSTER_CASES, **SPLIT_CASES, **CQL_CASES, **CASSANDRA_CASES, "micro": micro}

@@ -1,5 +1,6 @@
 #include "load/cql.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -20,9 +21,8 @@ constexpr char kPrepare = 0x09;
 constexpr char kExecute = 0x0A;
 constexpr size_t kHead = 9;
 constexpr size_t kFillerBytes = 64 << 10;
-constexpr size_t kFoundBytesMin = 512;
 constexpr uint64_t kScanPartitions = 100;
-constexpr size_t kScanValueBytes = 100;
+constexpr uint64_t kScanPartitionFactor = 2;  // rows of a partition, for each that a scan reads
 
 void AppendShort(size_t value, std::string& out) {
   out += static_cast<char>(value >> 8);
@@ -160,23 +160,27 @@ std::string IntBytes(uint64_t value) {
 
 }  // namespace
 
-Result<CqlStatements> PrepareCql(const Endpoint& endpoint, const CqlData&) {
+Result<CqlStatements> PrepareCql(const Endpoint& endpoint, const CqlData& data) {
   ORRERY_TRY(int socket, Connect(endpoint));
+  const std::string scans = fmt::format("bench.scans_{}", data.row_bytes);
   auto run = [&]() -> Result<CqlStatements> {
     ORRERY_TRY_STATUS(Startup(socket));
-    for (std::string_view text :
-         {"CREATE KEYSPACE IF NOT EXISTS bench WITH replication = "
-          "{'class': 'SimpleStrategy', 'replication_factor': 1}",
-          "CREATE TABLE IF NOT EXISTS bench.items (k text PRIMARY KEY, v text)",
-          "CREATE TABLE IF NOT EXISTS bench.scans (p int, c int, v text, PRIMARY KEY (p, c))"}) {
+    for (const std::string& text :
+         {std::string("CREATE KEYSPACE IF NOT EXISTS bench WITH replication = "
+                      "{'class': 'SimpleStrategy', 'replication_factor': 1}"),
+          std::string("CREATE TABLE IF NOT EXISTS bench.items (k text PRIMARY KEY, v text)"),
+          fmt::format("CREATE TABLE IF NOT EXISTS {} (p int, c int, v text, PRIMARY KEY (p, c))",
+                      scans)}) {
       ORRERY_TRY_STATUS(Query(socket, text));
     }
     CqlStatements statements;
     ORRERY_TRY(statements.insert, Prepare(socket, "INSERT INTO bench.items (k, v) VALUES (?, ?)"));
     ORRERY_TRY(statements.select, Prepare(socket, "SELECT v FROM bench.items WHERE k = ?"));
     ORRERY_TRY(statements.insert_row,
-               Prepare(socket, "INSERT INTO bench.scans (p, c, v) VALUES (?, ?, ?)"));
-    ORRERY_TRY(statements.scan, Prepare(socket, "SELECT c, v FROM bench.scans WHERE p = ?"));
+               Prepare(socket, fmt::format("INSERT INTO {} (p, c, v) VALUES (?, ?, ?)", scans)));
+    ORRERY_TRY(statements.scan,
+               Prepare(socket, fmt::format("SELECT c, v FROM {} WHERE p = ? LIMIT {}", scans,
+                                           data.scan_rows)));
     return statements;
   };
   auto statements = run();
@@ -191,17 +195,24 @@ std::unique_ptr<Loop> MakeCqlLoop(CqlOptions options, Workload& workload, LoopWa
   };
   return MakeStreamLoop({.loop = std::move(options.loop),
                          .streams = options.streams,
-                         .found_bytes_min = options.reads ? kFoundBytesMin : 0,
+                         .found_bytes_min = options.found_bytes_min,
                          .make_channel = std::move(make)},
                         workload, watch);
+}
+
+size_t FoundBytesMin(std::string_view command, const CqlData& data) {
+  if (command == "cql-scan") {
+    return data.scan_rows * data.row_bytes;
+  }
+  return command == "cql-read" ? data.value_bytes : 0;
 }
 
 CqlSetupWorkload::CqlSetupWorkload(CqlData data, CqlStatements statements, uint64_t first,
                                    uint64_t step)
     : data_(data),
       statements_(std::move(statements)),
-      filler_(MakeFiller(kFillerBytes + data.value_bytes)),
-      count_(data.items + kScanPartitions * data.scan_rows),
+      filler_(MakeFiller(kFillerBytes + std::max(data.value_bytes, data.row_bytes))),
+      count_(data.items + kScanPartitions * data.scan_rows * kScanPartitionFactor),
       next_(first),
       step_(step) {}
 
@@ -214,9 +225,9 @@ void CqlSetupWorkload::Append(uint64_t number, std::string& request) const {
     return;
   }
   const uint64_t row = number - data_.items;
+  const uint64_t rows = data_.scan_rows * kScanPartitionFactor;
   AppendExecute(statements_.insert_row,
-                {IntBytes(row / data_.scan_rows), IntBytes(row % data_.scan_rows),
-                 text.substr(0, kScanValueBytes)},
+                {IntBytes(row / rows), IntBytes(row % rows), text.substr(0, data_.row_bytes)},
                 request);
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/random.h"
@@ -20,6 +21,7 @@ struct CqlData {
   uint64_t items = 0;
   size_t value_bytes = 1024;
   uint64_t scan_rows = 100;  // rows that a scan reads
+  size_t row_bytes = 100;    // in each of them; every size has its own table
 };
 
 // The ids of the statements, as the server has named them.
@@ -36,9 +38,12 @@ Result<CqlStatements> PrepareCql(const Endpoint& endpoint, const CqlData& data);
 struct CqlOptions {
   LoopOptions loop;
   int streams = 1;
-  bool reads = false;  // only: then a reply without a row counts as 404
+  size_t found_bytes_min = 0;  // a shorter reply counts as 404
 };
 std::unique_ptr<Loop> MakeCqlLoop(CqlOptions options, Workload& workload, LoopWatch& watch);
+
+// The least size of a reply to this command that has the rows; 0 if some replies have none.
+size_t FoundBytesMin(std::string_view command, const CqlData& data);
 
 // Writes rows `first`, `first + step`... once each, then the partitions for scans.
 class CqlSetupWorkload final : public Workload {

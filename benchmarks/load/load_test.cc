@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "load/cql.h"
 #include "load/etcd.h"
 #include "load/grpc_channel.h"
 #include "load/histogram.h"
@@ -181,6 +182,24 @@ TEST(EtcdSetupWorkloadTest, WhatFailedIsPutAgain) {
   workload.Done(0, 500);
   EXPECT_TRUE(workload.Next(request, number));
   EXPECT_EQ(number, 0u);
+}
+
+TEST(CqlSetupWorkloadTest, APartitionHasMoreRowsThanAScanReads) {
+  CqlSetupWorkload workload({.items = 3, .scan_rows = 2, .row_bytes = 10}, {}, 0, 1);
+  std::string request;
+  uint64_t number = 0;
+  uint64_t writes = 0;
+  while (workload.Next(request, number)) {
+    ++writes;
+  }
+  EXPECT_EQ(writes, 3u + 100 * 2 * 2);
+}
+
+TEST(CqlTest, AReplyWithoutItsRowsIsTooShort) {
+  const CqlData data{.items = 1, .value_bytes = 1024, .scan_rows = 100, .row_bytes = 50};
+  EXPECT_EQ(FoundBytesMin("cql-read", data), 1024u);
+  EXPECT_EQ(FoundBytesMin("cql-scan", data), 5000u);
+  EXPECT_EQ(FoundBytesMin("cql-mixed", data), 0u);
 }
 
 }  // namespace

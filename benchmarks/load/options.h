@@ -21,9 +21,11 @@ struct Options {
   double warmup = 2;
   double rate = 0;
   double read_share = 0.5;
+  size_t row_bytes = 100;
   int streams = 4;
   std::vector<int> pids;
   std::vector<int> ports;
+  uint16_t metrics_port = 0;  // 0: that of an API over HTTP, or none
   int kill = 0;
   bool json = false;
 };

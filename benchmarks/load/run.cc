@@ -45,6 +45,12 @@ std::optional<T> Sum(const std::vector<int>& pids, std::optional<T> (*of)(int pi
   return sum;
 }
 
+CqlData DataOf(const Options& options) {
+  return {.items = options.sql.items,
+          .value_bytes = options.sql.item_bytes,
+          .row_bytes = options.row_bytes};
+}
+
 // The loops of one run, a thread each.
 class Loops {
  public:
@@ -90,7 +96,7 @@ Loops::Loops(const Options& options, const WorkloadMaker& make)
     } else if (options.command.starts_with("cql")) {
       CqlOptions cql{.loop = std::move(loop),
                      .streams = options.streams,
-                     .reads = options.command == "cql-read"};
+                     .found_bytes_min = FoundBytesMin(options.command, DataOf(options))};
       loops_.push_back(MakeCqlLoop(std::move(cql), *workloads_[i], watches_[i]));
     } else {
       loops_.push_back(MakeHttpLoop(std::move(loop), *workloads_[i], watches_[i]));
@@ -137,8 +143,10 @@ Sample Loops::TakeSample() const {
   sample.successes = static_cast<double>(Successes());
   sample.own_cpu = OwnCpuSeconds();
   sample.server_cpu = Sum(options_.pids, CpuSeconds);
-  if (options_.command.starts_with("sql")) {
-    sample.allocations = Allocations(options_.sql.endpoint);
+  if (options_.metrics_port > 0 || options_.command.starts_with("sql")) {
+    Endpoint told = options_.sql.endpoint;
+    told.port = options_.metrics_port > 0 ? options_.metrics_port : told.port;
+    sample.allocations = Allocations(told);
     sample.successes_at_allocations = static_cast<double>(Successes());
   }
   return sample;
@@ -286,7 +294,7 @@ Result<Report> RunEtcd(const Options& options) {
 }
 
 Result<Report> RunCql(const Options& options) {
-  const CqlData data{.items = options.sql.items, .value_bytes = options.sql.item_bytes};
+  const CqlData data = DataOf(options);
   ORRERY_TRY(CqlStatements statements, PrepareCql(options.sql.endpoint, data));
   if (options.command == "cql-setup") {
     return RunToTheEnd(options, [&](int thread) {

@@ -20,6 +20,7 @@ enum class Mutant : uint8_t {
   kSendEarly,         // messages leave before term and vote are durable
   kNoTruncate,        // entries that another leader replaced stay in the log
   kReadHere,          // a Strong read asks nobody
+  kFreshWhenHeard,    // a follower counts itself as new as the last append that it heard
   kReadUnapplied,     // a Strong read does not wait for what is committed
   kLeadUnsettled,     // a leader evaluates before its own barrier is applied
   kIgnoreSession,     // a replica that is behind answers a session
@@ -42,6 +43,7 @@ inline constexpr std::pair<Mutant, std::string_view> kMutantNames[] = {
     {Mutant::kSendEarly, "send_early"},
     {Mutant::kNoTruncate, "no_truncate"},
     {Mutant::kReadHere, "read_here"},
+    {Mutant::kFreshWhenHeard, "fresh_when_heard"},
     {Mutant::kReadUnapplied, "read_unapplied"},
     {Mutant::kLeadUnsettled, "lead_unsettled"},
     {Mutant::kIgnoreSession, "ignore_session"},

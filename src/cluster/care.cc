@@ -1,6 +1,8 @@
 // Instance: the care for a cluster. The leader of the meta group looks at all nodes once a second,
 // lets the pure functions of model/placement decide, and writes what they say; the leaders of the
 // groups do the rest.
+#include <algorithm>
+
 #include "base/log.h"
 #include "cluster/call_within.h"
 #include "cluster/instance.h"
@@ -240,11 +242,11 @@ Task<> Instance::ReplaceBroken(GroupId group, ReplicaId broken) {
   }
   model::PlacementChange change{
       .group = group, .epoch = placement->epoch, .members = placement->members};
-  for (model::PlacedReplica& member : change.members) {
-    if (member.replica == broken) {
-      member.replica = ReplicaId();
-    }
+  auto place = std::ranges::find(change.members, broken, &model::PlacedReplica::replica);
+  if (place == change.members.end()) {
+    co_return;  // it has been replaced
   }
+  place->replica = ReplicaId();
   Status status = co_await catalog_->SetPlacements({std::move(change)});
   if (!status.ok()) {
     log::Warning("a broken replica could not be replaced",
@@ -265,6 +267,10 @@ Task<Status> Instance::Undrain(NodeId node) {
 
 Task<Status> Instance::Remove(NodeId node) {
   if (Status can = model::CanRemove(*catalog_->view(), node); !can.ok()) {
+    co_return can;
+  }
+  Overview overview = co_await Look();
+  if (Status can = CanLose(overview, node); !can.ok()) {
     co_return can;
   }
   co_return co_await catalog_->ChangeNode({.node = node, .state = model::NodeState::kRemoved});

@@ -174,6 +174,7 @@ void Instance::ConnectRouter() {
   remote.call = [this](NodeId node, std::string message) {
     return transport_->Call(node, Request(CallKind::kOperation, message));
   };
+  remote.alive = [this](NodeId node) { return raft_->Alive(node); };
   router_->SetRemote(std::move(remote));
 }
 
@@ -350,7 +351,7 @@ Task<> Instance::CatchUp() {
     co_return;
   }
   for (Instant until = clock_.Now() + kCatchUpTime; clock_.Now() < until && !stopping_;) {
-    NodeId leader = meta_->leader_node();
+    NodeId leader = CatalogLeader();
     if (leader == NodeId()) {
       leader = catalog_->leads() ? self() : NextOther();
     }
@@ -363,6 +364,12 @@ Task<> Instance::CatchUp() {
     }
     co_await runtime::Sleep(kCatchUpPause);
   }
+}
+
+// Where the meta group is led; 0: not known, here, or where nothing is heard of.
+NodeId Instance::CatalogLeader() const {
+  NodeId leader = meta_->leader_node();
+  return raft_->Alive(leader) ? leader : NodeId();
 }
 
 // Each in its turn, those that are alive before the others; 0 if there is none.
@@ -386,11 +393,11 @@ void Instance::OnRemoved() {
 
 // To the leader of the meta group, or to somebody who may know it.
 Task<Result<std::string>> Instance::ForwardChange(std::string change) {
-  NodeId to = meta_->leader_node();
+  NodeId to = CatalogLeader();
   if (to == NodeId()) {
     to = NextOther();
-    if (to == NodeId()) {
-      co_return Error(Code::kUnavailable, "there is no other node");
+    if (to == NodeId() || !raft_->Alive(to)) {
+      co_return Error(Code::kUnavailable, "nothing is heard of any other node");
     }
   }
   co_return co_await transport_->Call(to, Request(CallKind::kCatalog, change));

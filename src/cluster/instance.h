@@ -147,6 +147,7 @@ class Instance final : public model::CatalogListener {
   partition::Router& router() { return *router_; }
   partition::ReplicaTable& replicas() { return replicas_; }
   replication::RaftHost* raft() { return raft_.get(); }
+  const model::ReshapeCounters& reshapes() const { return reshaper_->counters(); }
 
   // model::CatalogListener
   void OnPlaced(const model::CatalogView& next, const std::vector<GroupId>& groups) override;
@@ -165,6 +166,7 @@ class Instance final : public model::CatalogListener {
   runtime::Task<Result<Lsn>> AskCatalogIndex(NodeId leader);
   runtime::Task<std::string> AnswerCatalogIndex(NodeId from);
   bool WasRemoved(NodeId node) const;
+  NodeId CatalogLeader() const;
   NodeId NextOther();
   void OnRemoved();
   runtime::Task<std::string> SnapshotExtra(GroupId group);

@@ -1,6 +1,8 @@
 #include "cluster/overview.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 namespace orrery::cluster {
 
@@ -122,6 +124,35 @@ Overview Summarize(const CatalogView& view, const ClusterHealth& health,
     }
   }
   return overview;
+}
+
+Status CanLose(const Overview& overview, NodeId node) {
+  std::set<NodeId> well;
+  for (const NodeOverview& other : overview.nodes) {
+    if (other.alive && other.log_healthy && other.record->id != node) {
+      well.insert(other.record->id);
+    }
+  }
+  for (const SetOverview& set : overview.sets) {
+    size_t voters = 0;
+    size_t left = 0;
+    bool concerned = false;
+    for (const MemberOverview& member : set.members) {
+      if (member.voter) {
+        ++voters;
+        left += well.contains(member.node) ? 1 : 0;
+        concerned |= member.node == node;
+      }
+    }
+    if (concerned && left <= voters / 2) {
+      std::string name = set.group == kMetaGroup ? "the catalog" : "set " + set.group.ToString();
+      return Status(Code::kForbidden,
+                    "Without node " + node.ToString() + " " + std::to_string(left) + " of the " +
+                        std::to_string(voters) + " voters of " + name +
+                        " are alive, which is no majority: bring others back first.");
+    }
+  }
+  return Status::Ok();
 }
 
 }  // namespace orrery::cluster

@@ -12,6 +12,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/status.h"
 #include "base/strong_id.h"
 #include "base/time.h"
 #include "cluster/instance.h"
@@ -62,5 +63,10 @@ struct Overview {
 // `factor` as in PlacementSettings.
 Overview Summarize(const model::CatalogView& view, const model::ClusterHealth& health,
                    const std::vector<NodeReport>& reports, size_t factor);
+
+// Whether every set goes on when this node is gone from one moment to the next. It counts as a
+// voter until the others have agreed to do without it, for which a majority of all must be alive:
+// kForbidden if some set has none without it. One that is dead already is no loss to the others.
+Status CanLose(const Overview& overview, NodeId node);
 
 }  // namespace orrery::cluster

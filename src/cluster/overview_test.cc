@@ -72,6 +72,55 @@ TEST(OverviewTest, ADeadNodeMakesItsSetsUnderReplicatedAlsoAfterTheyHaveShrunk) 
   EXPECT_FALSE(shrunk.Set().under_replicated());
 }
 
+TEST(OverviewTest, ANodeCanBeLostIfAMajorityOfItsSetsIsAliveWithoutIt) {
+  struct Row {
+    const char* what;
+    uint32_t nodes;
+    uint32_t voters;
+    std::vector<uint32_t> dead;
+    uint32_t node;
+    Code code;
+  };
+  const Row rows[] = {
+      {"one of four that are well", 4, 4, {}, 4, Code::kOk},
+      {"a dead one, and the others are well", 4, 4, {4}, 4, Code::kOk},
+      {"one that is alive, and another is dead", 4, 4, {3}, 4, Code::kForbidden},
+      {"one that is alive, and two are dead", 4, 4, {2, 3}, 4, Code::kForbidden},
+      {"one that is alive, and three are dead", 4, 4, {1, 2, 3}, 4, Code::kForbidden},
+      {"a dead one that another dead one needs", 4, 4, {3, 4}, 4, Code::kForbidden},
+      {"one of three voters", 4, 3, {}, 3, Code::kOk},
+      {"a dead one of three voters", 4, 3, {3}, 3, Code::kOk},
+      {"one of three voters, and another is dead", 4, 3, {2}, 3, Code::kForbidden},
+      {"one that has no voters", 4, 3, {2, 3}, 4, Code::kOk},
+      {"the only voter", 2, 1, {}, 1, Code::kForbidden},
+  };
+  for (const Row& row : rows) {
+    World world(row.nodes, row.voters);
+    for (uint32_t id : row.dead) {
+      world.Kill(id);
+    }
+    Overview overview = Summarize(world.view, world.health, world.reports, 0);
+    EXPECT_EQ(CanLose(overview, NodeId(row.node)).code(), row.code) << row.what;
+  }
+}
+
+// Its placement says that another took the place of the dead one, but the set has not followed yet.
+TEST(OverviewTest, WhatCountsForALossIsWhoVotesNow) {
+  World world(5, 4);
+  world.Kill(3);
+  model::Placement placement = *world.view.placements[kSet];
+  placement.members[2] = {.replica = ReplicaId(15), .node = NodeId(5)};
+  world.view.placements[kSet] = std::make_shared<const model::Placement>(placement);
+  auto code = [&] {
+    return CanLose(Summarize(world.view, world.health, world.reports, 0), NodeId(4)).code();
+  };
+  EXPECT_EQ(code(), Code::kForbidden);
+  world.leader().raft.configuration = model::ConfigurationOf(placement.members);
+  EXPECT_EQ(code(), Code::kOk);
+  world.reports[1].log_healthy = false;
+  EXPECT_EQ(code(), Code::kForbidden) << "one whose log failed does not vote";
+}
+
 TEST(OverviewTest, FewNodesWantFewReplicas) {
   EXPECT_FALSE(World(1, 1).Set().under_replicated());
   EXPECT_FALSE(World(2, 1).Set().under_replicated());

@@ -117,6 +117,10 @@ struct Alteration {
       return Invalid("Cannot drop non-frozen column " + name + " of user type " + at->type.ToCql());
     }
     ORRERY_TRY_DEFINED(CheckIndexes(name, "drop"));
+    if (!ViewsOf(in, table.name).empty()) {
+      return Invalid("Cannot drop column " + name + " on base table " + table.name +
+                     " with materialized views");
+    }
     std::erase_if(table.dropped, [&](const DroppedColumn& old) { return old.name == name; });
     table.dropped.push_back({.name = name,
                              .type = WithoutUserTypes(at->type),
@@ -167,6 +171,10 @@ struct Alteration {
                      FullName(table) + "'; another column with that name already exists");
     }
     ORRERY_TRY_DEFINED(CheckIndexes(from, "rename"));
+    if (!ViewsOf(in, table.name).empty()) {
+      return Invalid("Cannot rename column " + from + " on base table " + table.name +
+                     " with materialized views");
+    }
     table.columns[static_cast<size_t>(old - before.columns.data())].name = to;
     return {};
   }
@@ -205,6 +213,10 @@ struct Alteration {
 
 Defined<Table> AlteredTable(const AlterTable& alter, const Table& before, const Keyspace& in,
                             int64_t now) {
+  if (before.view) {
+    return Invalid(
+        "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead");
+  }
   Alteration alteration{.table = before, .before = before, .in = in, .now = now};
   ORRERY_TRY_DEFINED(std::visit(alteration, alter.change));
   return std::move(alteration.table);

@@ -64,6 +64,14 @@ std::vector<const Column*> InCreateOrder(const Table& table) {
   return columns;
 }
 
+std::string KeyText(const Table& table) {
+  auto name = [](const Column& column) { return QuotedName(column.name); };
+  std::string key = Joined(table.partition_key(), ", ", name);
+  key = table.partition_columns > 1 ? "(" + key + ")" : key;
+  std::string clustering = Joined(table.clustering(), ", ", name);
+  return "PRIMARY KEY (" + key + (clustering.empty() ? "" : ", ") + clustering + ")";
+}
+
 // What stands between the parentheses, a line each.
 std::vector<std::string> Lines(const Table& table, bool internals) {
   bool one_key = table.partition_columns == 1 && table.clustering_columns == 0;
@@ -80,11 +88,7 @@ std::vector<std::string> Lines(const Table& table, bool internals) {
     }
   }
   if (!one_key) {
-    auto name = [](const Column& column) { return QuotedName(column.name); };
-    std::string key = Joined(table.partition_key(), ", ", name);
-    key = table.partition_columns > 1 ? "(" + key + ")" : key;
-    std::string clustering = Joined(table.clustering(), ", ", name);
-    lines.push_back("PRIMARY KEY (" + key + (clustering.empty() ? "" : ", ") + clustering + ")");
+    lines.push_back(KeyText(table));
   }
   return lines;
 }
@@ -156,7 +160,11 @@ std::string KeyspaceStatement(const Keyspace& keyspace) {
   };
   return "CREATE KEYSPACE " + name + " WITH replication = {" +
          Joined(keyspace.replication, ", ", entry) +
-         "}  AND durable_writes = " + (keyspace.durable_writes ? "true" : "false") + ";";
+         "}  AND durable_writes = " + (keyspace.durable_writes ? "true" : "false") +
+         (keyspace.throughput ? " AND " + std::string(kThroughputOption) + " = " +
+                                    std::to_string(*keyspace.throughput)
+                              : "") +
+         ";";
 }
 
 std::string TableStatement(const Table& table, bool internals) {
@@ -173,6 +181,15 @@ std::string TableStatement(const Table& table, bool internals) {
          Joined(Lines(table, internals), ",\n", indented) + "\n) WITH " +
          Joined(WithLines(table, internals), "\n    AND ", same) + ";";
   return out + (is_virtual ? "\n*/" : "") + (internals ? DropLines(table) : "");
+}
+
+std::string ViewStatement(const Table& view, bool internals) {
+  auto same = [](const std::string& line) { return line; };
+  auto name = [](const Column& column) { return QuotedName(column.name); };
+  return "CREATE MATERIALIZED VIEW " + FullName(view.keyspace, view.name) + " AS\n    SELECT " +
+         (view.view->all_columns ? "*" : Joined(view.columns, ", ", name)) + "\n    FROM " +
+         FullName(view.keyspace, view.view->base) + "\n    WHERE " + view.view->where + "\n    " +
+         KeyText(view) + "\n WITH " + Joined(WithLines(view, internals), "\n    AND ", same) + ";";
 }
 
 std::string TypeStatement(const DataType& type) {

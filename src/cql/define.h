@@ -12,6 +12,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "cql/ast.h"
 #include "cql/schema.h"
@@ -34,8 +36,8 @@ using Defined = std::expected<T, DefineError>;
 
 // ---- Keyspaces: define_keyspace.cc ----
 
-// `data_centers` are those of the cluster. Only they may have replicas, and replication_factor of a
-// NetworkTopologyStrategy means each of them. None: all names are taken as they are.
+// `data_centers` are those of the cluster: replication_factor of a NetworkTopologyStrategy means
+// each of them. Others may be named too, as replication only is shown.
 Defined<Keyspace> DefineKeyspace(const CreateKeyspace& create,
                                  std::span<const std::string> data_centers = {});
 Defined<Keyspace> AlteredKeyspace(const AlterKeyspace& alter, Keyspace before,
@@ -68,6 +70,15 @@ Keyspace WithType(Keyspace keyspace, const DataType& type);
 // The type with tuples in place of user types, as dropped columns keep it: these may go.
 DataType WithoutUserTypes(const DataType& type);
 bool UsesUserType(const DataType& type, std::string_view name);
+
+// ---- Views: define_view.cc ----
+
+Defined<Table> DefineView(const CreateView& create, const Table& base, const Keyspace& in,
+                          std::string id);
+Defined<Table> AlteredView(const AlterView& alter, const Table& before);
+std::vector<const Table*> ViewsOf(const Keyspace& keyspace, std::string_view base);
+// What a view is when its table is as it will be: one of all columns gets those that are new.
+Table ViewAfter(const Table& view, const Table& base);
 
 // ---- Indexes: define_index.cc ----
 

@@ -148,6 +148,9 @@ Defined<Table> DefineIndex(const CreateIndex& create, const Table& before, const
     }
     return Invalid("Index '" + create.index + "' already exists");
   }
+  if (before.view) {
+    return Invalid("Secondary indexes on materialized views aren't supported");
+  }
   if (before.counts()) {
     return Invalid("Secondary indexes on counter tables aren't supported");
   }
@@ -179,6 +182,8 @@ Defined<Table> DefineIndex(const CreateIndex& create, const Table& before, const
   for (const Index& other : before.indexes) {
     Index same = index;
     same.name = other.name;
+    same.state = other.state;
+    same.container = other.container;
     if (other == same) {
       if (create.if_not_exists) {
         return before;
@@ -187,6 +192,10 @@ Defined<Table> DefineIndex(const CreateIndex& create, const Table& before, const
     }
   }
   Table after = before;
+  if (column->kind != ColumnKind::kStatic) {
+    index.state = IndexState::kBuilding;
+    ++after.derived;
+  }
   after.indexes.push_back(std::move(index));
   return after;
 }
@@ -201,6 +210,7 @@ Defined<std::optional<Table>> WithoutIndex(const DropIndex& drop, const Keyspace
   }
   Table after = *table;
   std::erase_if(after.indexes, [&](const Index& each) { return each.name == drop.index.name; });
+  ++after.derived;
   return after;
 }
 

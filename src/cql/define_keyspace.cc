@@ -46,12 +46,9 @@ Defined<StringMap> Simple(const StringMap& given, const std::string& keyspace) {
   return StringMap{{std::string(kFactor), *factor}};
 }
 
-Defined<StringMap> NetworkTopology(const StringMap& given, const std::string& keyspace,
+Defined<StringMap> NetworkTopology(const StringMap& given,
                                    std::span<const std::string> data_centers) {
   StringMap copies;
-  auto known = [&](const std::string& name) {
-    return data_centers.empty() || std::ranges::find(data_centers, name) != data_centers.end();
-  };
   for (const auto& [name, value] : given) {
     if (name == "class") {
       continue;
@@ -59,9 +56,6 @@ Defined<StringMap> NetworkTopology(const StringMap& given, const std::string& ke
     ORRERY_TRY_DEFINED(CheckFactor(value));
     if (name == kFactor && !data_centers.empty()) {
       continue;
-    }
-    if (!known(name)) {
-      return Unrecognized(name, "NetworkTopologyStrategy", keyspace);
     }
     copies.emplace_back(name, value);
   }
@@ -97,7 +91,7 @@ Defined<StringMap> Replication(const StringMap& given, const std::string& keyspa
   if (simple == "SimpleStrategy") {
     options = Simple(given, keyspace);
   } else if (simple == "NetworkTopologyStrategy") {
-    options = NetworkTopology(given, keyspace, data_centers);
+    options = NetworkTopology(given, data_centers);
   } else if (simple == "LocalStrategy") {
     return Invalid(
         "Unable to use given strategy class: LocalStrategy is reserved for internal use.");
@@ -134,7 +128,10 @@ Defined<Keyspace> WithOptions(const Options& options, Keyspace keyspace,
       return Misspelt("Unknown property '" + option.name + "'");
     }
   }
-  ORRERY_TRY_DEFINED(GivenThroughput(options));
+  ORRERY_TRY(std::optional<int32_t> throughput, GivenThroughput(options));
+  if (throughput) {
+    keyspace.throughput = static_cast<uint64_t>(*throughput);
+  }
   return keyspace;
 }
 

@@ -147,6 +147,8 @@ TEST(DefineTest, KeyspacesHaveTheFullNameOfTheirStrategy) {
         {"dc2", "5"}}},
       {"{'class': 'NetworkTopologyStrategy', 'replication_factor': 2, 'dc2': 0}",
        {{"class", "org.apache.cassandra.locator.NetworkTopologyStrategy"}, {"dc1", "2"}}},
+      {"{'class': 'NetworkTopologyStrategy', 'elsewhere': 1}",
+       {{"class", "org.apache.cassandra.locator.NetworkTopologyStrategy"}, {"elsewhere", "1"}}},
   };
   for (const auto& [text, replication] : rows) {
     auto keyspace =
@@ -183,9 +185,6 @@ TEST(DefineTest, BadKeyspacesAreRefused) {
        "config: Replication factor must be non-negative, found -1"},
       {"k WITH replication = {'class': 'NetworkTopologyStrategy'}",
        "config: Configuration for at least one datacenter must be present"},
-      {"k WITH replication = {'class': 'NetworkTopologyStrategy', 'dc3': 1}",
-       "config: Unrecognized strategy option {dc3} passed to NetworkTopologyStrategy for keyspace "
-       "k"},
       {"k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1} AND "
        "cosmosdb_provisioned_throughput = 'x'",
        "syntax: Invalid integer value x for 'cosmosdb_provisioned_throughput'"},
@@ -698,12 +697,14 @@ TEST(DefineTest, CustomIndexesHaveAClass) {
                                  IndexTargetKind::kSimple,
                                  "v",
                                  "org.apache.cassandra.index.sai.StorageAttachedIndex",
-                                 {{"a", "2"}, {"b", "1"}}},
+                                 {{"a", "2"}, {"b", "1"}},
+                                 IndexState::kBuilding},
                                 {"j",
                                  IndexTargetKind::kSimple,
                                  "w",
                                  "org.apache.cassandra.index.sai.StorageAttachedIndex",
-                                 {}}}));
+                                 {},
+                                 IndexState::kBuilding}}));
 }
 
 TEST(DefineTest, BadIndexesAreRefused) {

@@ -9,9 +9,11 @@ namespace {
 
 constexpr uint8_t kHasPartition = 0x01;
 constexpr uint8_t kPartitionBack = 0x02;
+constexpr uint8_t kLate = 0x04;
+constexpr uint8_t kHeadFlags = 0x07;
 constexpr uint8_t kBack = 0x01;
 constexpr uint8_t kContinues = 0x02;  // begins where the last range ends
-constexpr uint8_t kFlags = 0x03;      // of deletions, and of a range
+constexpr uint8_t kRangeFlags = 0x03;
 
 struct RangeView {
   std::string_view begin;
@@ -22,6 +24,7 @@ struct RangeView {
 struct DeletionsView {
   int64_t partition = kNeverWritten;
   std::vector<RangeView> ranges;  // by key; none overlaps another
+  int64_t late = 0;               // as in RowHead
 };
 
 // False: malformed. Ranges are added to those that are there.
@@ -32,12 +35,15 @@ bool Read(std::string_view bytes, DeletionsView& view) {
   }
   int64_t newest = static_cast<int64_t>(in.U64());
   uint8_t flags = in.U8();
-  if ((flags & ~kFlags) != 0) {
+  if ((flags & ~kHeadFlags) != 0) {
     return false;
   }
   if ((flags & kHasPartition) != 0) {
     int64_t partition = (flags & kPartitionBack) != 0 ? in.Back(newest) : newest;
     view.partition = std::max(view.partition, partition);
+  }
+  if ((flags & kLate) != 0) {
+    view.late = std::max(view.late, in.Late());
   }
   std::string_view last_end;
   bool first = true;
@@ -47,7 +53,7 @@ bool Read(std::string_view bytes, DeletionsView& view) {
     bool continues = (range_flags & kContinues) != 0;
     range.begin = continues ? last_end : in.Bytes();
     range.end = in.Bytes();
-    if ((range_flags & ~kFlags) != 0 || (first && continues) ||
+    if ((range_flags & ~kRangeFlags) != 0 || (first && continues) ||
         (!first && range.begin < last_end) || range.begin >= range.end) {
       return false;
     }
@@ -67,7 +73,7 @@ void PutBack(Encoder& encoder, int64_t newest, int64_t timestamp) {
 // REQUIRES: ranges are sorted, none overlaps another, all are newer than the partition's deletion.
 std::string Write(const DeletionsView& view) {
   int64_t newest = view.partition;
-  size_t size = 24;
+  size_t size = 32;
   for (const RangeView& range : view.ranges) {
     newest = std::max(newest, range.timestamp);
     size += range.begin.size() + range.end.size() + 16;
@@ -77,11 +83,15 @@ std::string Write(const DeletionsView& view) {
   Encoder encoder(bytes);
   encoder.U8(kDeletionsTag);
   encoder.U64(static_cast<uint64_t>(newest));
+  const uint8_t late = view.late != 0 ? kLate : 0;
   if (view.partition != kNeverWritten) {
-    encoder.U8(kHasPartition | (view.partition != newest ? kPartitionBack : 0));
+    encoder.U8(kHasPartition | (view.partition != newest ? kPartitionBack : 0) | late);
     PutBack(encoder, newest, view.partition);
   } else {
-    encoder.U8(0);
+    encoder.U8(late);
+  }
+  if (late != 0) {
+    encoder.Varint(static_cast<uint64_t>(view.late));
   }
   for (size_t i = 0; i < view.ranges.size(); ++i) {
     const RangeView& range = view.ranges[i];
@@ -133,10 +143,13 @@ std::vector<RangeView> Flatten(const std::vector<Bound>& bounds) {
 
 }  // namespace
 
-std::string DeletionOfPartition(int64_t timestamp) { return Write({.partition = timestamp}); }
+std::string DeletionOfPartition(int64_t timestamp, int64_t late) {
+  return Write({.partition = timestamp, .ranges = {}, .late = late});
+}
 
-std::string DeletionOfRange(std::string_view begin, std::string_view end, int64_t timestamp) {
-  DeletionsView view;
+std::string DeletionOfRange(std::string_view begin, std::string_view end, int64_t timestamp,
+                            int64_t late) {
+  DeletionsView view{.late = late};
   if (begin < end && timestamp != kNeverWritten) {
     view.ranges.push_back({begin, end, timestamp});
   }
@@ -190,6 +203,32 @@ Result<Deletions> Deletions::Parse(std::string_view bytes) {
                                  range.end.size(), range.timestamp});
   }
   return deletions;
+}
+
+Result<Remains> PurgeDeletions(std::string_view deletions, int64_t horizon) {
+  DeletionsView view;
+  if (!Read(deletions, view)) {
+    return Error(Code::kCorruption, "deletions of a partition are malformed");
+  }
+  Remains remains;
+  auto dies = [&](int64_t timestamp) {
+    const int64_t when = DeletionDies(timestamp, view.late);
+    const bool dead = when <= horizon;
+    remains.changed |= dead;
+    remains.next = dead ? remains.next : std::min(remains.next, when);
+    return dead;
+  };
+  std::erase_if(view.ranges, [&](const RangeView& range) { return dies(range.timestamp); });
+  if (view.partition != kNeverWritten && dies(view.partition)) {
+    view.partition = kNeverWritten;
+  }
+  // A range without keys is written as nothing at all.
+  const bool empty = view.ranges.empty() && view.partition == kNeverWritten;
+  remains.changed |= empty;
+  if (remains.changed && !empty) {
+    remains.value = Write(view);
+  }
+  return remains;
 }
 
 int64_t Deletions::At(std::string_view row_key) const {

@@ -127,7 +127,9 @@ class Describer {
     for (const Keyspace* keyspace : of) {
       if (describe_.kind == DescribeKind::kTables) {
         for (const auto& [name, table] : keyspace->tables) {
-          elements.push_back({keyspace->name, "table", name, {}});
+          if (!table.view) {
+            elements.push_back({keyspace->name, "table", name, {}});
+          }
         }
       } else if (describe_.kind == DescribeKind::kTypes) {
         for (const auto& [name, type] : keyspace->types) {
@@ -140,7 +142,13 @@ class Describer {
 
   // ---- Statements ----
 
-  void AddTable(const Table& table, std::vector<Element>& out) const {
+  void AddView(const Table& view, std::vector<Element>& out) const {
+    out.push_back(
+        {view.keyspace, "materialized_view", view.name, ViewStatement(view, describe_.internals)});
+  }
+
+  // With its indexes and views.
+  void AddTable(const Table& table, const Keyspace& keyspace, std::vector<Element>& out) const {
     out.push_back(
         {table.keyspace, "table", table.name, TableStatement(table, describe_.internals)});
     std::vector<const Index*> indexes;
@@ -150,6 +158,9 @@ class Describer {
     std::ranges::sort(indexes, {}, [](const Index* index) { return index->name; });
     for (const Index* index : indexes) {
       out.push_back({table.keyspace, "index", index->name, IndexStatement(table, *index)});
+    }
+    for (const Table* view : ViewsOf(keyspace, table.name)) {
+      AddView(*view, out);
     }
   }
 
@@ -162,7 +173,9 @@ class Describer {
       out.push_back({keyspace.name, "type", type->name(), TypeStatement(*type)});
     }
     for (const auto& [name, table] : keyspace.tables) {
-      AddTable(table, out);
+      if (!table.view) {
+        AddTable(table, keyspace, out);
+      }
     }
   }
 
@@ -185,10 +198,10 @@ class Describer {
     switch (kind) {
       case DescribeKind::kTable: {
         auto table = keyspace.tables.find(name);
-        if (table == keyspace.tables.end()) {
+        if (table == keyspace.tables.end() || table->second.view) {
           return NotThere("Table " + quoted + " not found in keyspace '" + keyspace.name + "'");
         }
-        AddTable(table->second, elements);
+        AddTable(table->second, keyspace, elements);
         return elements;
       }
       case DescribeKind::kIndex: {
@@ -208,7 +221,14 @@ class Describer {
         elements.push_back({keyspace.name, "type", type->first, TypeStatement(type->second)});
         return elements;
       }
-      case DescribeKind::kView: return NotThere("Materialized view " + quoted + missing);
+      case DescribeKind::kView: {
+        auto view = keyspace.tables.find(name);
+        if (view == keyspace.tables.end() || !view->second.view) {
+          return NotThere("Materialized view " + quoted + missing);
+        }
+        AddView(view->second, elements);
+        return elements;
+      }
       case DescribeKind::kFunction: return NotThere("User defined function " + quoted + missing);
       case DescribeKind::kAggregate: return NotThere("User defined aggregate " + quoted + missing);
       default: return NotThere(quoted + " not found in keyspace '" + keyspace.name + "'");
@@ -231,7 +251,7 @@ class Describer {
     return elements;
   }
 
-  // A keyspace, a table or an index, in this order.
+  // A keyspace, a table, a view or an index, in this order.
   Result<std::vector<Element>> Anything() const {
     const std::string& name = describe_.name.name;
     std::string_view space = describe_.name.keyspace;
@@ -244,7 +264,9 @@ class Describer {
       space = session_.empty() ? std::string_view(name) : session_;
     }
     ORRERY_TRY(const Keyspace* keyspace, Find(space));
-    DescribeKind kind = keyspace->tables.contains(name)                ? DescribeKind::kTable
+    auto table = keyspace->tables.find(name);
+    DescribeKind kind = table != keyspace->tables.end()
+                            ? table->second.view ? DescribeKind::kView : DescribeKind::kTable
                         : FindIndexedTable(*keyspace, name) != nullptr ? DescribeKind::kIndex
                                                                        : DescribeKind::kAnything;
     return OneOf(*keyspace, kind);

@@ -19,6 +19,7 @@ std::string KeyspaceStatement(const Keyspace& keyspace);
 std::string TableStatement(const Table& table, bool internals = false);
 std::string TypeStatement(const DataType& type);
 std::string IndexStatement(const Table& table, const Index& index);
+std::string ViewStatement(const Table& view, bool internals);
 
 // The keyspace and the table that the columns of the result are of.
 inline constexpr std::string_view kDescribeKeyspace = "system";

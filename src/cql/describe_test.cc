@@ -125,6 +125,11 @@ TEST(DescribeTest, StatementsAreLaidOutAsCassandraDoes) {
   EXPECT_EQ(KeyspaceStatement(schema.keyspaces.at("Empty")),
             "CREATE KEYSPACE \"Empty\" WITH replication = {'class': 'NetworkTopologyStrategy', "
             "'dc1': '1', 'dc2': '2'}  AND durable_writes = false;");
+  const Keyspace sized = *DefineKeyspace(
+      As<CreateKeyspace>("CREATE KEYSPACE s WITH replication = {'class': 'SimpleStrategy', "
+                         "'replication_factor': 1} AND cosmosdb_provisioned_throughput = 700"));
+  EXPECT_TRUE(KeyspaceStatement(sized).ends_with(
+      "AND durable_writes = true AND cosmosdb_provisioned_throughput = 700;"));
   EXPECT_EQ(TypeStatement(shop.types.at("Place")),
             "CREATE TYPE shop.\"Place\" (\n    street text,\n    zips frozen<list<int>>,\n    "
             "\"in\" frozen<z>\n);");

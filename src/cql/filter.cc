@@ -8,9 +8,6 @@
 #include "cql/value.h"
 
 namespace orrery::cql {
-namespace {
-
-Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
 
 std::string_view SignOf(Comparison comparison) {
   switch (comparison) {
@@ -34,6 +31,10 @@ bool IsSlice(Comparison comparison) {
   return (comparison >= Comparison::kLess && comparison <= Comparison::kGreaterEqual) ||
          comparison == Comparison::kBetween;
 }
+
+namespace {
+
+Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
 
 bool HoldsOrder(Comparison comparison, int order) {
   switch (comparison) {

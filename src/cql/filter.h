@@ -20,6 +20,11 @@
 
 namespace orrery::cql {
 
+// How it is written: <=, CONTAINS KEY.
+std::string_view SignOf(Comparison comparison);
+// Whether it bounds a range.
+bool IsSlice(Comparison comparison);
+
 // Whether a value stands to another as a comparison says: = != < <= > >= of values of one type,
 // CONTAINS and CONTAINS KEY of a collection and a part. Pure. REQUIRES: one of these.
 bool Holds(Comparison comparison, const DataType& type, std::string_view value,
@@ -39,6 +44,7 @@ class Filter {
   // The places of the columns that it looks at.
   const std::vector<uint16_t>& columns() const { return columns_; }
   Comparison comparison() const { return comparison_; }
+  RelationTarget target() const { return target_; }
 
   // Takes what markers bring. REQUIRES: the filter, the markers and the request outlive the result.
   Result<BoundFilter> Bind(const Bindings& bindings) const;
@@ -71,6 +77,9 @@ class Filter {
 class BoundFilter {
  public:
   bool Matches(const RowInput& row) const;
+  // What is compared with; and of m[element] = operand the element.
+  const std::vector<std::optional<std::string>>& operands() const { return operands_; }
+  const std::string& element() const { return element_; }
 
  private:
   friend class Filter;

@@ -48,6 +48,8 @@ void RowWriter::Add(uint32_t column, int64_t delta, int64_t timestamp) {
   Put(static_cast<uint8_t>(PartKind::kCounter), column, {}, Stamp{timestamp}, {}, delta);
 }
 
+void RowWriter::Late(int64_t now) { late_ = std::max(late_, now); }
+
 void RowWriter::Put(uint8_t kind, uint32_t column, std::string_view path, const Stamp& stamp,
                     std::string_view value, int64_t count) {
   newest_ = std::max(newest_, stamp.timestamp);
@@ -78,7 +80,7 @@ std::string RowWriter::Finish() {
   }
   std::string row;
   row.reserve(bytes_.size() + 16 + 8 * parts.size());
-  PartFolder folder(row, {newest_, mark_, deletion_}, -1);
+  PartFolder folder(row, {newest_, mark_, deletion_, late_}, -1);
   for (const Part& part : parts) {
     folder.Add(part, 0);
   }
@@ -87,14 +89,12 @@ std::string RowWriter::Finish() {
   return row;
 }
 
-Result<LiveRow> ReadRow(std::string_view row, int64_t now, int64_t deleted) {
-  PartReader reader(row);
-  const RowHead& head = reader.head();
-  LiveRow live;
-  int64_t row_hidden = std::max(head.deletion, deleted);
-  if (head.mark.timestamp > row_hidden && head.mark.AliveAt(now)) {
-    live.mark = head.mark;
-  }
+namespace {
+
+// Calls `cell` for each part that is alive, until it returns false; then true. False: malformed.
+template <typename Visit>
+bool ForEachLive(PartReader& reader, int64_t now, int64_t deleted, const Visit& cell) {
+  const int64_t row_hidden = std::max(reader.head().deletion, deleted);
   uint32_t column = 0;
   int64_t column_hidden = row_hidden;
   while (reader.Next()) {
@@ -103,34 +103,69 @@ Result<LiveRow> ReadRow(std::string_view row, int64_t now, int64_t deleted) {
       column = part.column;
       column_hidden = row_hidden;
     }
-    bool counter = part.kind == PartKind::kCounter;
+    bool alive = false;
     switch (part.kind) {
       case PartKind::kColumnDeletion:
         column_hidden = std::max(row_hidden, part.stamp.timestamp);
-        continue;
-      case PartKind::kDeleted: continue;
+        break;
+      case PartKind::kDeleted: break;
       case PartKind::kValue:
-        if (part.stamp.timestamp <= column_hidden || !part.stamp.AliveAt(now)) {
-          continue;
-        }
+        alive = part.stamp.timestamp > column_hidden && part.stamp.AliveAt(now);
         break;
       case PartKind::kCounter:
         // The deletions of its row have been counted in when it was merged.
-        if (part.stamp.timestamp <= deleted) {
-          continue;
-        }
+        alive = part.stamp.timestamp > deleted;
         break;
     }
+    if (alive && !cell(part)) {
+      return true;
+    }
+  }
+  return reader.ok();
+}
+
+bool HasMark(const RowHead& head, int64_t now, int64_t deleted) {
+  return head.mark.timestamp > std::max(head.deletion, deleted) && head.mark.AliveAt(now);
+}
+
+}  // namespace
+
+Status ReadRow(std::string_view row, int64_t now, int64_t deleted, LiveRow& live) {
+  live.mark.reset();
+  live.cells.clear();
+  PartReader reader(row);
+  if (HasMark(reader.head(), now, deleted)) {
+    live.mark = reader.head().mark;
+  }
+  auto take = [&live](const Part& part) {
     if (live.cells.empty()) {
       live.cells.reserve(kUsualCells);
     }
+    const bool counter = part.kind == PartKind::kCounter;
     live.cells.push_back(
         {part.column, part.path, part.stamp, counter, counter ? part.count : 0, part.value});
-  }
-  if (!reader.ok()) {
+    return true;
+  };
+  return ForEachLive(reader, now, deleted, take) ? Status::Ok() : MalformedRow().error();
+}
+
+Result<LiveRow> ReadRow(std::string_view row, int64_t now, int64_t deleted) {
+  LiveRow live;
+  ORRERY_TRY_STATUS(ReadRow(row, now, deleted, live));
+  return live;
+}
+
+Result<bool> RowExists(std::string_view row, int64_t now, int64_t deleted) {
+  PartReader reader(row);
+  bool exists = HasMark(reader.head(), now, deleted);
+  auto found = [&exists](const Part&) {
+    exists = true;
+    return false;
+  };
+  if (!reader.ok() || (!exists && !ForEachLive(reader, now, deleted, found))) {
     return MalformedRow();
   }
-  return live;
+  return exists;
 }
 
 Result<int64_t> NewestIn(std::string_view row) {
@@ -139,6 +174,21 @@ Result<int64_t> NewestIn(std::string_view row) {
     return MalformedRow();
   }
   return reader.head().newest;
+}
+
+Result<int64_t> OldestIn(std::string_view row) {
+  PartReader reader(row);
+  int64_t oldest = INT64_MAX;
+  for (int64_t timestamp : {reader.head().mark.timestamp, reader.head().deletion}) {
+    oldest = timestamp == kNeverWritten ? oldest : std::min(oldest, timestamp);
+  }
+  while (reader.Next()) {
+    oldest = std::min(oldest, reader.part().stamp.timestamp);
+  }
+  if (!reader.ok()) {
+    return MalformedRow();
+  }
+  return oldest;
 }
 
 }  // namespace orrery::cql

@@ -3,8 +3,8 @@
 //
 // The rules are Cassandra's: of two cells the one with the later timestamp stays; of equal ones a
 // deleted cell before a live one, an expiring before one that is not, the later expiry, the shorter
-// ttl, the greater value. A deletion of a row or a column hides what is not newer than it. Nothing
-// is dropped here because of its age.
+// ttl, the greater value. A deletion of a row or a column hides what is not newer than it. Merging
+// drops nothing because of its age; PurgeRow does.
 //
 // Merging is associative and, but for counters, commutative: the same writes give the same bytes,
 // however they were grouped. What is hidden by something in the same row is not kept.
@@ -13,7 +13,7 @@
 // zero, in the order of merging; timestamps do not matter. Within one write deletions come first.
 // A column has counters or values, never both.
 //
-//   row     := 11, newest u64, flags u8, [mark], [deletion back], part*
+//   row     := 11, newest u64, flags u8, [mark], [deletion back], [late varint], part*
 //   mark    := [back], [expiry]
 //   part    := flags u8, [step varint], [back], [expiry], [reset back, count zigzag], [path bytes],
 //              [value bytes]
@@ -59,6 +59,8 @@ class RowWriter {
   // All cells of a column with many.
   void DeleteColumn(uint32_t column, int64_t timestamp);
   void Add(uint32_t column, int64_t delta, int64_t timestamp);  // to a counter
+  // Its deletions are written only now, in seconds since 1970, whatever their timestamps say.
+  void Late(int64_t now);
   // The writer is empty then.
   std::string Finish();
 
@@ -78,6 +80,7 @@ class RowWriter {
   Stamp mark_;
   int64_t deletion_ = kNeverWritten;
   int64_t newest_ = kNeverWritten;
+  int64_t late_ = 0;
   std::vector<Entry> entries_;
   std::string bytes_;
 };
@@ -103,14 +106,21 @@ struct LiveRow {
 // a counter its latest addition counts, and the sum is hidden or shown as a whole. kCorruption if
 // the row is malformed.
 Result<LiveRow> ReadRow(std::string_view row, int64_t now, int64_t deleted = kNeverWritten);
+// The same in the place of what `live` was.
+Status ReadRow(std::string_view row, int64_t now, int64_t deleted, LiveRow& live);
+// Whether anything is. Looks no further than the first thing that is alive.
+Result<bool> RowExists(std::string_view row, int64_t now, int64_t deleted = kNeverWritten);
 // The latest timestamp of anything that was merged into the row, deletions too. Looks at its head
 // only.
 Result<int64_t> NewestIn(std::string_view row);
+// The earliest timestamp of anything that is in the row, deletions too; INT64_MAX: it is empty.
+Result<int64_t> OldestIn(std::string_view row);
 
 // The deletions of a partition: of all of it, and of ranges of its rows by their keys [begin, end).
-// A range whose end is not behind its begin is none.
-std::string DeletionOfPartition(int64_t timestamp);
-std::string DeletionOfRange(std::string_view begin, std::string_view end, int64_t timestamp);
+// A range whose end is not behind its begin is none. `late` as in RowWriter::Late; 0: it is not.
+std::string DeletionOfPartition(int64_t timestamp, int64_t late = 0);
+std::string DeletionOfRange(std::string_view begin, std::string_view end, int64_t timestamp,
+                            int64_t late = 0);
 
 // None, if not parsed.
 class Deletions {
@@ -146,5 +156,20 @@ class Deletions {
 // it, and holds all of them as they were.
 std::string MergeRows(std::optional<std::string_view> existing,
                       std::span<const std::string_view> operands);
+
+// What a purge leaves of a row, or of deletions.
+struct Remains {
+  bool changed = false;              // else all of it stays as it is
+  std::optional<std::string> value;  // of what is changed; nothing: there is nothing left
+  int64_t next = INT64_MAX;          // the least horizon before which more of it will have died
+  bool hides_counter = false;        // `deleted` hides a counter of the row, which stays
+};
+
+// Drops what died before the horizon, in microseconds: deletions that are older and were written
+// before it, and what expired; and what is not newer than `deleted`. Counters stay. kNeverWritten:
+// there is no horizon. kCorruption if it is malformed.
+Result<Remains> PurgeRow(std::string_view row, int64_t deleted, int64_t horizon);
+// The same of deletions. REQUIRES: nobody writes rows that those which go would hide.
+Result<Remains> PurgeDeletions(std::string_view deletions, int64_t horizon);
 
 }  // namespace orrery::cql

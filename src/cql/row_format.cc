@@ -12,7 +12,8 @@ constexpr uint8_t kMarkBack = 0x02;
 constexpr uint8_t kMarkExpires = 0x04;
 constexpr uint8_t kHasDeletion = 0x08;
 constexpr uint8_t kDeletionBack = 0x10;
-constexpr uint8_t kHeadFlags = 0x1F;
+constexpr uint8_t kLate = 0x20;
+constexpr uint8_t kHeadFlags = 0x3F;
 
 // The first byte of a part.
 constexpr uint8_t kKind = 0x03;
@@ -133,6 +134,9 @@ PartReader::PartReader(std::string_view row) : in_(row) {
   if ((flags & kHasDeletion) != 0) {
     head_.deletion = (flags & kDeletionBack) != 0 ? in_.Back(head_.newest) : head_.newest;
   }
+  if ((flags & kLate) != 0) {
+    head_.late = in_.Late();
+  }
 }
 
 void PartReader::ReadExpiry(Stamp& stamp) {
@@ -206,7 +210,7 @@ void PartReader::ReadPart() {
 }
 
 PartWriter::PartWriter(std::string& out, const RowHead& head) : out_(out), newest_(head.newest) {
-  char bytes[2 + 8 + 4 * kVarintMax];
+  char bytes[2 + 8 + 5 * kVarintMax];
   bytes[0] = static_cast<char>(kRowTag);
   PutU64(bytes + 1, static_cast<uint64_t>(newest_));
   char* at = bytes + 10;
@@ -229,6 +233,10 @@ PartWriter::PartWriter(std::string& out, const RowHead& head) : out_(out), newes
       flags |= kDeletionBack;
       at = PutVarint(at, Distance(newest_, head.deletion));
     }
+  }
+  if (head.late != 0) {
+    flags |= kLate;
+    at = PutVarint(at, static_cast<uint64_t>(head.late));
   }
   bytes[9] = static_cast<char>(flags);
   out_.append(bytes, static_cast<size_t>(at - bytes));

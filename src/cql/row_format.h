@@ -4,6 +4,7 @@
 // A PartReader checks what it reads, so parts come in order and no view leaves the input.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,6 +39,7 @@ struct RowHead {
   int64_t newest = kNeverWritten;    // of all that was ever merged into the row
   Stamp mark;                        // kNeverWritten: none
   int64_t deletion = kNeverWritten;  // of the row
+  int64_t late = 0;  // when the last deletion was written that is older by its timestamp
 };
 
 inline uint64_t ZigZag(int64_t value) {
@@ -108,6 +110,15 @@ class FastDecoder {
     return bytes;
   }
   std::string_view Bytes() { return Raw(Varint()); }
+  // Seconds since 1970, not 0.
+  int64_t Late() {
+    const uint64_t late = Varint();
+    if (late == 0 || late > static_cast<uint64_t>(INT64_MAX)) [[unlikely]] {
+      Fail();
+      return 0;
+    }
+    return static_cast<int64_t>(late);
+  }
   // `newest` less a varint.
   int64_t Back(int64_t newest) { return Before(newest, Varint()); }
   int64_t Before(int64_t newest, uint64_t back) {
@@ -220,6 +231,21 @@ class Inputs {
   const std::optional<std::string_view>& existing_;
   std::span<const std::string_view> operands_;
 };
+
+// The least horizon before which a deletion, or something that expires, has died.
+inline int64_t After(int64_t timestamp) {
+  return timestamp == INT64_MAX ? timestamp : timestamp + 1;
+}
+inline int64_t SecondsToMicros(int64_t seconds) {
+  constexpr int64_t kMicros = 1'000'000;
+  return std::clamp(seconds, INT64_MIN / kMicros, INT64_MAX / kMicros) * kMicros;
+}
+inline int64_t DeletionDies(int64_t timestamp, int64_t late) {
+  return std::max(After(timestamp), late == 0 ? kNeverWritten : SecondsToMicros(After(late)));
+}
+inline int64_t ExpiryDies(const Stamp& stamp) {
+  return std::max(After(stamp.timestamp), SecondsToMicros(stamp.expires));
+}
 
 // Nothing: one of them is malformed. In deletions.cc.
 std::optional<std::string> MergeDeletions(const Inputs& inputs);

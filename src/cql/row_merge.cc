@@ -79,6 +79,7 @@ std::optional<std::string> MergeParts(const Inputs& inputs) {
     const RowHead& other = reader.head();
     head.newest = std::max(head.newest, other.newest);
     head.deletion = std::max(head.deletion, other.deletion);
+    head.late = std::max(head.late, other.late);
     if (other.deletion != kNeverWritten) {
       last_deletion = static_cast<int64_t>(i);
     }

@@ -280,5 +280,58 @@ TEST(RowModelTest, CountersInAnyGroupsGiveTheSameBytesAndWhatTheModelGives) {
   }
 }
 
+// What was purged, or as it was if there was nothing to drop.
+std::optional<std::string> Purged(const std::string& row, int64_t horizon) {
+  auto remains = PurgeRow(row, kNeverWritten, horizon);
+  EXPECT_TRUE(remains);
+  return remains && !remains->changed ? std::optional(row) : remains->value;
+}
+
+// Merged with what is there, if anything is.
+std::string MergeOnto(const std::optional<std::string>& row, const std::vector<std::string>& rest) {
+  std::vector<std::string_view> operands(rest.begin(), rest.end());
+  return MergeRows(row, operands);
+}
+
+TEST(RowModelTest, APurgeChangesNothingThatIsSeenNowOrLater) {
+  constexpr int64_t kSecond = 1'000'000;
+  size_t gone = 0;
+  size_t changed = 0;
+  for (uint64_t seed = 0; seed < 20'000; ++seed) {
+    SCOPED_TRACE(seed);
+    Dice dice(seed);
+    const bool counters = dice.Below(4) == 0;
+    auto random_op = counters ? RandomCounterOp : RandomOp;
+    std::vector<std::string> rows = EncodeAll(RandomWrites(dice, random_op));
+    std::string before = MergeInGroups(rows, dice);
+    const int64_t now = static_cast<int64_t>(99 + dice.Below(5));
+    const int64_t horizon =
+        dice.Below(2) == 0 ? static_cast<int64_t>(dice.Below(8)) - 2 : now * kSecond;
+    std::optional<std::string> after = Purged(before, horizon);
+    gone += !after;
+    changed += after && *after != before;
+    ASSERT_EQ(after ? Read(*after, now, kNeverWritten) : View(), Read(before, now, kNeverWritten));
+    if (after) {
+      ASSERT_EQ(Purged(*after, horizon), after);
+      const int64_t next = PurgeRow(*after, kNeverWritten, horizon)->next;
+      ASSERT_GT(next, horizon);
+      ASSERT_EQ(Purged(*after, next - 1), after);
+      ASSERT_TRUE(next == INT64_MAX || Purged(*after, next) != after);
+    }
+    // Whatever comes later and is not older than the horizon.
+    std::vector<Write> later = RandomWrites(dice, random_op);
+    for (Write& write : later) {
+      for (Op& op : write) {
+        op.stamp.timestamp += horizon + 6;
+      }
+    }
+    rows = EncodeAll(later);
+    ASSERT_EQ(Read(MergeOnto(after, rows), now, kNeverWritten),
+              Read(MergeOnto(before, rows), now, kNeverWritten));
+  }
+  EXPECT_GT(gone, 1000u);
+  EXPECT_GT(changed, 1000u);
+}
+
 }  // namespace
 }  // namespace orrery::cql

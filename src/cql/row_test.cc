@@ -396,5 +396,27 @@ TEST(MalformedRowTest, MergingKeepsItSoThatReadingFindsIt) {
   EXPECT_NE(Merge({good, bad}).find(bad), std::string::npos);
 }
 
+TEST(RowTest, ARowExistsIfAnythingOfItIsAlive) {
+  auto exists = [](RowWriter& writer, int64_t now, int64_t deleted) {
+    const std::string row = writer.Finish();
+    auto live = ReadRow(row, now, deleted);
+    auto seen = RowExists(row, now, deleted);
+    EXPECT_TRUE(live && seen && live->exists() == *seen);
+    return seen && *seen;
+  };
+  RowWriter writer;
+  writer.Mark({.timestamp = 5});
+  EXPECT_TRUE(exists(writer, 100, kNeverWritten));
+  writer.Mark({.timestamp = 5});
+  EXPECT_FALSE(exists(writer, 100, 5));
+  writer.Set(1, "", {.timestamp = 5, .ttl = 10, .expires = 50}, "x");
+  EXPECT_FALSE(exists(writer, 100, kNeverWritten));
+  writer.Set(1, "", {.timestamp = 5, .ttl = 10, .expires = 50}, "x");
+  EXPECT_TRUE(exists(writer, 49, kNeverWritten));
+  writer.Delete(1, "", 7);
+  EXPECT_FALSE(exists(writer, 49, kNeverWritten));
+  EXPECT_FALSE(RowExists("nonsense", 1));
+}
+
 }  // namespace
 }  // namespace orrery::cql

@@ -36,13 +36,39 @@ struct DroppedColumn {
   bool operator==(const DroppedColumn&) const = default;
 };
 
+// Entries of an index are kept from kBuilding on; a query is answered by them when it is ready.
+// Until then, and always on static columns, all rows are looked at.
+enum class IndexState : uint8_t { kScanned, kBuilding, kReady };
+
 struct Index {
   std::string name;
   IndexTargetKind kind = IndexTargetKind::kSimple;
   std::string column;
   std::string implementation;  // of a custom one
   StringMap options;
+  IndexState state = IndexState::kScanned;
+  // That keeps its entries: each index has one of its own, also if it takes the name of another.
+  // Empty: <table>.<name>, as it was before.
+  std::string container;
   bool operator==(const Index&) const = default;
+};
+
+// What a row of the table must be to be in a view.
+struct ViewFilter {
+  uint32_t column = 0;  // its id
+  Comparison comparison = Comparison::kEqual;
+  std::string value;  // serialized
+  bool operator==(const ViewFilter&) const = default;
+};
+
+// Of a table that is a materialized view. Its columns have the ids of those that they show.
+struct View {
+  std::string base;  // in the same keyspace
+  std::string where;
+  bool all_columns = false;
+  std::vector<ViewFilter> filters;
+  bool ready = false;  // it has all rows that were there when it was made
+  bool operator==(const View&) const = default;
 };
 
 struct Table {
@@ -59,6 +85,8 @@ struct Table {
   uint32_t next_column = 1;
   std::vector<DroppedColumn> dropped;
   std::vector<Index> indexes;
+  std::optional<View> view;
+  uint32_t derived = 0;  // rises with every change of what indexes and views keep of its rows
   bool operator==(const Table&) const = default;
 
   std::span<const Column> partition_key() const { return {columns.data(), partition_columns}; }
@@ -78,6 +106,7 @@ struct Keyspace {
   std::string name;
   StringMap replication;  // `class` is the full name
   bool durable_writes = true;
+  std::optional<uint64_t> throughput;  // RU/s that its tables share; not in its document
   std::map<std::string, DataType, std::less<>> types;
   std::map<std::string, Table, std::less<>> tables;
 };

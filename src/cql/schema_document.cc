@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/bytes.h"
+#include "cql/filter.h"
 #include "cql/value_text.h"
 
 namespace orrery::cql {
@@ -16,6 +18,7 @@ using types::Kind;
 using types::Value;
 
 constexpr std::string_view kIndexKinds[] = {"Simple", "Keys", "Values", "Entries", "Full"};
+constexpr const char* kIndexStates[] = {"scanned", "building", "ready"};
 
 // ---- Writing ----
 
@@ -115,6 +118,32 @@ void AppendIndexes(const Table& table, DocumentBuilder& out) {
     }
     if (!index.options.empty()) {
       AppendMap("options", index.options, out);
+    }
+    if (index.state != IndexState::kScanned) {
+      out.Append("state", kIndexStates[static_cast<size_t>(index.state)]);
+    }
+    if (!index.container.empty()) {
+      out.Append("container", index.container);
+    }
+    out.End();
+  }
+  out.End();
+}
+
+void AppendView(const View& view, DocumentBuilder& out) {
+  out.BeginObject("view");
+  out.Append("base", view.base);
+  out.Append("where", view.where);
+  out.Append("allColumns", Value::Bool(view.all_columns));
+  out.Append("ready", Value::Bool(view.ready));
+  if (!view.filters.empty()) {
+    out.BeginArray("filters");
+    for (const ViewFilter& filter : view.filters) {
+      out.BeginObject("");
+      out.Append("column", Value::Integer(filter.column));
+      out.Append("comparison", SignOf(filter.comparison));
+      out.Append("value", ToHex(filter.value));
+      out.End();
     }
     out.End();
   }
@@ -285,11 +314,13 @@ Status ReadKinds(Reader& reader, Table& table) {
 }
 
 Index ReadIndex(Value value, Reader& table) {
-  Reader reader(value, "an index", {"name", "kind", "column", "implementation", "options"});
+  Reader reader(value, "an index",
+                {"name", "kind", "column", "implementation", "options", "state", "container"});
   Index index{.name = reader.Text("name"),
               .column = reader.Text("column"),
               .implementation = reader.TextOr("implementation", ""),
-              .options = reader.Map("options")};
+              .options = reader.Map("options"),
+              .container = reader.TextOr("container", "")};
   std::string kind = reader.Text("kind");
   auto found = std::ranges::find(kIndexKinds, kind);
   if (found == std::end(kIndexKinds)) {
@@ -297,8 +328,41 @@ Index ReadIndex(Value value, Reader& table) {
   } else {
     index.kind = static_cast<IndexTargetKind>(found - std::begin(kIndexKinds));
   }
+  std::string state = reader.TextOr("state", kIndexStates[0]);
+  auto stands = std::ranges::find(kIndexStates, state);
+  if (stands == std::end(kIndexStates)) {
+    reader.Fail("state '" + state + "'");
+  } else {
+    index.state = static_cast<IndexState>(stands - std::begin(kIndexStates));
+  }
   table.Fail(reader.status());
   return index;
+}
+
+View ReadView(Value value, Reader& table) {
+  Reader reader(value, "a view", {"base", "where", "allColumns", "ready", "filters"});
+  View view{.base = reader.Text("base"),
+            .where = reader.Text("where"),
+            .all_columns = reader.BoolOr("allColumns", false),
+            .filters = {},
+            .ready = reader.BoolOr("ready", false)};
+  for (Value each : reader.Items("filters")) {
+    Reader one(each, "a filter of a view", {"column", "comparison", "value"});
+    ViewFilter& filter = view.filters.emplace_back();
+    filter.column = static_cast<uint32_t>(one.Integer("column", 0, UINT32_MAX));
+    const std::string sign = one.Text("comparison");
+    using enum Comparison;
+    constexpr Comparison kAll[] = {kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual};
+    auto found = std::ranges::find(kAll, sign, SignOf);
+    if (found == std::end(kAll) || !FromHex(one.Text("value"), &filter.value)) {
+      one.Fail("it compares with nothing");
+    } else {
+      filter.comparison = *found;
+    }
+    reader.Fail(one.status());
+  }
+  table.Fail(reader.status());
+  return view;
 }
 
 void AddWithUsed(const DataType& type, const Keyspace& keyspace,
@@ -346,13 +410,20 @@ types::Document TableToDocument(const Table& table) {
   out.Append("nextColumn", Value::Integer(table.next_column));
   AppendDropped(table, out);
   AppendIndexes(table, out);
+  if (table.derived != 0) {
+    out.Append("derived", Value::Integer(table.derived));
+  }
+  if (table.view) {
+    AppendView(*table.view, out);
+  }
   return out.Finish();
 }
 
 Result<Table> TableFromDocument(Value document, const TypeScope& scope) {
-  Reader reader(document, "a table",
-                {"keyspace", "name", "id", "columns", "partitionKeys", "clusterKeys",
-                 "staticColumns", "options", "defaultTtl", "nextColumn", "dropped", "indexes"});
+  Reader reader(
+      document, "a table",
+      {"keyspace", "name", "id", "columns", "partitionKeys", "clusterKeys", "staticColumns",
+       "options", "defaultTtl", "nextColumn", "dropped", "indexes", "derived", "view"});
   Table table{.keyspace = reader.Text("keyspace"), .name = reader.Text("name")};
   if (std::string id = reader.Text("id"); !UuidFromText(id, &table.id)) {
     reader.Fail("id '" + id + "'");
@@ -380,6 +451,12 @@ Result<Table> TableFromDocument(Value document, const TypeScope& scope) {
   }
   for (Value value : reader.Items("indexes")) {
     table.indexes.push_back(ReadIndex(value, reader));
+  }
+  if (Value value = types::Member(document, "view"); value.defined()) {
+    table.view = ReadView(value, reader);
+  }
+  if (types::Member(document, "derived").defined()) {
+    table.derived = static_cast<uint32_t>(reader.Integer("derived", 0, UINT32_MAX));
   }
   ORRERY_TRY_STATUS(reader.status());
   return table;

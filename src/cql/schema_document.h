@@ -7,7 +7,11 @@
 //             "partitionKeys": [{"name"}], "clusterKeys": [{"name", "orderBy": "Asc" | "Desc"}],
 //             "staticColumns": [{"name"}], "options": {name: text | {text: text}}, "defaultTtl",
 //             "nextColumn", "dropped": [{"name", "type", "static", "timestamp"}],
-//             "indexes": [{"name", "kind", "column", "implementation", "options": {}}]}
+//             "indexes": [{"name", "kind", "column", "implementation", "options": {}, "state",
+//                          "container"}],
+//             "derived",
+//             "view": {"base", "where", "allColumns", "ready",
+//                      "filters": [{"column": its id, "comparison", "value": hex}]}}
 //   keyspace := {"name", "replication": {text: text}, "durableWrites",
 //                "types": [{"name", "fields": [{"name", "type"}]}]}, each after those it uses
 //

@@ -63,7 +63,9 @@ class RandomTables {
       auto kind = static_cast<IndexTargetKind>(values_.Below(5));
       bool custom = values_.Below(2) == 0;
       table.indexes.push_back({Name(), kind, Name(), custom ? "sai" : "",
-                               custom ? StringMap{{"z", "1"}, {"y", ""}} : StringMap{}});
+                               custom ? StringMap{{"z", "1"}, {"y", ""}} : StringMap{},
+                               custom ? IndexState::kScanned : IndexState::kReady,
+                               custom ? "" : "t.i." + Name()});
     }
     return table;
   }

@@ -202,8 +202,26 @@ void VirtualKeyspaces(const Context& context, Rows& rows) {
   });
 }
 
+void SetOptions(const Table& table, Rows& rows) {
+  for (const TableOption& option : TableOptionList()) {
+    if (option.cosmos) {
+      continue;
+    }
+    bool map = option.kind == OptionKind::kMap;
+    // Extensions are blobs; nobody can set one.
+    rows.Set(option.name,
+             map ? TextMap(OptionMap(table, option.name)) : OptionValue(table, option));
+  }
+  // No longer used, but drivers read them.
+  rows.Set("dclocal_read_repair_chance", DoubleBytes(0));
+  rows.Set("read_repair_chance", DoubleBytes(0));
+}
+
 void Tables(const Context& context, Rows& rows) {
   ForEachTable(context, false, [&](const Table& table) {
+    if (table.view) {
+      return;
+    }
     rows.Begin();
     rows.Set("keyspace_name", table.keyspace);
     rows.Set("table_name", table.name);
@@ -213,18 +231,50 @@ void Tables(const Context& context, Rows& rows) {
       flags.push_back("counter");
     }
     rows.Set("flags", Collection(DataType::Set(TypeId::kText), flags));
-    for (const TableOption& option : TableOptionList()) {
-      if (option.cosmos) {
-        continue;
-      }
-      bool map = option.kind == OptionKind::kMap;
-      // Extensions are blobs; nobody can set one.
-      rows.Set(option.name,
-               map ? TextMap(OptionMap(table, option.name)) : OptionValue(table, option));
+    SetOptions(table, rows);
+  });
+}
+
+void Views(const Context& context, Rows& rows) {
+  ForEachTable(context, false, [&](const Table& table) {
+    const Table* base =
+        table.view ? context.schema.FindTable(table.keyspace, table.view->base) : nullptr;
+    if (base == nullptr) {
+      return;
     }
-    // No longer used, but drivers read them.
-    rows.Set("dclocal_read_repair_chance", DoubleBytes(0));
-    rows.Set("read_repair_chance", DoubleBytes(0));
+    rows.Begin();
+    rows.Set("keyspace_name", table.keyspace);
+    rows.Set("view_name", table.name);
+    rows.Set("id", table.id);
+    rows.Set("base_table_id", base->id);
+    rows.Set("base_table_name", base->name);
+    rows.Set("include_all_columns", BooleanBytes(table.view->all_columns));
+    rows.Set("where_clause", table.view->where);
+    SetOptions(table, rows);
+  });
+}
+
+void BuiltViews(const Context& context, Rows& rows) {
+  ForEachTable(context, false, [&](const Table& table) {
+    if (table.view && table.view->ready) {
+      rows.Begin();
+      rows.Set("keyspace_name", table.keyspace);
+      rows.Set("view_name", table.name);
+      rows.Set("status_replicated", BooleanBytes(true));
+    }
+  });
+}
+
+// The column is called so, but it is the keyspace.
+void BuiltIndexes(const Context& context, Rows& rows) {
+  ForEachTable(context, false, [&](const Table& table) {
+    for (const Index& index : table.indexes) {
+      if (index.state != IndexState::kBuilding) {
+        rows.Begin();
+        rows.Set("table_name", table.keyspace);
+        rows.Set("index_name", index.name);
+      }
+    }
   });
 }
 
@@ -323,6 +373,8 @@ struct Source {
 // The others are empty.
 const std::vector<Source>& Sources() {
   static const std::vector<Source> sources = {
+      {"system", "IndexInfo", BuiltIndexes},
+      {"system", "built_views", BuiltViews},
       {"system", "local", Local},
       {"system", "peers", Peers},
       {"system", "peers_v2", PeersV2},
@@ -333,6 +385,7 @@ const std::vector<Source>& Sources() {
       {"system_schema", "keyspaces", Keyspaces},
       {"system_schema", "tables", Tables},
       {"system_schema", "types", Types},
+      {"system_schema", "views", Views},
       {"system_virtual_schema", "columns",
        [](const Context& context, Rows& rows) { Columns(context, true, rows); }},
       {"system_virtual_schema", "keyspaces", VirtualKeyspaces},

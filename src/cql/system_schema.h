@@ -29,6 +29,7 @@ struct NodeView {
   std::string rack = "rack1";
   std::vector<int64_t> tokens;
   std::string schema_version;  // 16 bytes; empty: that of the Schema
+  bool up = true;              // as far as the node knows that shows it
 };
 
 // The cluster as one node sees it.

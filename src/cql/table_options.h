@@ -1,7 +1,8 @@
 // The options of a table, with their types and Cassandra's defaults. Pure functions.
 //
 // Most say how Cassandra stores a table, which is not how Orrery does it: they are checked, kept
-// and shown, and mean nothing. Of meaning are default_time_to_live and the cosmosdb_ ones.
+// and shown, and mean nothing. Of meaning are default_time_to_live, gc_grace_seconds and the
+// cosmosdb_ ones.
 #pragma once
 
 #include <cstdint>

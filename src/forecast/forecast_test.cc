@@ -87,6 +87,15 @@ TEST(ForecastTest, LostNodesAreMadeUpForAndNewOnesFillThenItIsQuiet) {
   EXPECT_LT(last.moves, 30u) << "the balance comes to an end";
 }
 
+TEST(ForecastTest, OfManyNodesNoneStaysFullerThanTheOthers) {
+  Scenario scenario = Of(KeyKind::kUniform);
+  scenario.nodes = 400;
+  scenario.bytes = 400e12;
+  scenario.throughput = 100'000;  // ten partitions at first: all data begin on forty nodes
+  std::vector<Sample> samples = Simulate(scenario);
+  EXPECT_LT(samples.back().node_bytes_most, 1.1 * samples.back().node_bytes_mean);
+}
+
 TEST(ForecastTest, TheSameSeedGivesTheSameForecast) {
   for (KeyKind keys : {KeyKind::kUniform, KeyKind::kZipf, KeyKind::kGrowing}) {
     Scenario scenario = Of(keys);

@@ -358,6 +358,7 @@ Result<ChangeResult> Catalog::ResultOf(const ChangeOutcome& outcome, Lsn lsn) co
       break;
     case ChangeKind::kCreateContainer:
     case ChangeKind::kReplaceContainer:
+    case ChangeKind::kRenewContainer:
       result.container = view->FindContainer(ContainerId(outcome.id));
       break;
     case ChangeKind::kChangeKeys: result.keys = view->keys; break;
@@ -500,6 +501,18 @@ Catalog::Change<Container> Catalog::ReplaceContainer(std::string link, types::Do
   co_return result.container;
 }
 
+Catalog::Change<Container> Catalog::RenewContainer(std::string link, types::Document definition,
+                                                   std::string if_match) {
+  CatalogChange wanted{
+      .id = {},
+      .what = change::RenewContainer{std::move(link), std::move(definition), std::move(if_match)}};
+  ORRERY_CO_TRY(ChangeResult result, co_await Execute(std::move(wanted)));
+  if (result.container == nullptr) {
+    co_return Error(Code::kNotFound, "The container was made anew and dropped again.");
+  }
+  co_return result.container;
+}
+
 Task<Status> Catalog::DropContainer(std::string link, std::string if_match) {
   change::DropContainer drop{std::move(link), std::move(if_match)};
   co_return co_await ExecuteStatus(std::move(drop));
@@ -553,6 +566,11 @@ Task<Status> Catalog::AbortReshape(ContainerId container, PartitionId name) {
 Task<Status> Catalog::PauseBalancer(bool paused) {
   change::PauseBalancer pause{paused};
   co_return co_await ExecuteStatus(std::move(pause));
+}
+
+Task<Status> Catalog::PutRoles(types::Document roles, std::string if_match) {
+  change::PutRoles put{std::move(roles), std::move(if_match)};
+  co_return co_await ExecuteStatus(std::move(put));
 }
 
 }  // namespace orrery::model

@@ -116,6 +116,9 @@ class Catalog final : public replication::ApplyListener {
                                     ThroughputRequest throughput);
   Change<Container> ReplaceContainer(std::string link, types::Document definition,
                                      std::string if_match);
+  // Empty, and another one than before.
+  Change<Container> RenewContainer(std::string link, types::Document definition,
+                                   std::string if_match);
   runtime::Task<Status> DropContainer(std::string link, std::string if_match);
   // If it needs more partitions than there are, some split soon.
   runtime::Task<Status> ReplaceOffer(uint32_t number, ThroughputRequest throughput,
@@ -131,6 +134,7 @@ class Catalog final : public replication::ApplyListener {
   runtime::Task<Status> FinishReshape(change::FinishReshape change);
   runtime::Task<Status> AbortReshape(ContainerId container, PartitionId name);
   runtime::Task<Status> PauseBalancer(bool paused);
+  runtime::Task<Status> PutRoles(types::Document roles, std::string if_match);
 
   // replication::ApplyListener, on the worker.
   void OnApplied(Lsn lsn, const storage::WriteSetView& set) override;

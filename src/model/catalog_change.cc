@@ -1,5 +1,6 @@
 #include "model/catalog_change.h"
 
+#include <concepts>
 #include <utility>
 
 #include "model/catalog_records.h"
@@ -94,12 +95,16 @@ void Take(Decoder& decoder, change::CreateContainer& what) {
   Take(decoder, what.throughput);
 }
 
-void Put(Encoder& encoder, const change::ReplaceContainer& what) {
+template <typename T>
+concept Redefines =
+    std::same_as<T, change::ReplaceContainer> || std::same_as<T, change::RenewContainer>;
+
+void Put(Encoder& encoder, const Redefines auto& what) {
   encoder.Bytes(what.link);
   encoder.Bytes(what.definition.bson());
   encoder.Bytes(what.if_match);
 }
-void Take(Decoder& decoder, change::ReplaceContainer& what) {
+void Take(Decoder& decoder, Redefines auto& what) {
   Take(decoder, what.link);
   Take(decoder, what.definition);
   Take(decoder, what.if_match);
@@ -127,7 +132,10 @@ void Take(Decoder& decoder, change::ReplaceOffer& what) {
 // What version 2 of a change has behind it.
 bool HasParts(const CatalogChange::What& what) {
   const auto* offer = std::get_if<change::ReplaceOffer>(&what);
-  return offer != nullptr && (offer->buckets || offer->shares);
+  const auto* keyspace = std::get_if<change::DefineDatabase>(&what);
+  return (offer != nullptr && (offer->buckets || offer->shares)) ||
+         (keyspace != nullptr &&
+          (keyspace->throughput.manual || keyspace->throughput.autoscale_max));
 }
 void PutParts(Encoder& encoder, const change::ReplaceOffer& what) {
   encoder.Bool(what.buckets.has_value());
@@ -331,6 +339,15 @@ void Take(Decoder& decoder, change::DefineDatabase& what) {
   Take(decoder, what.if_match);
 }
 
+void Put(Encoder& encoder, const change::PutRoles& what) {
+  encoder.Bytes(what.roles.bson());
+  encoder.Bytes(what.if_match);
+}
+void Take(Decoder& decoder, change::PutRoles& what) {
+  Take(decoder, what.roles);
+  Take(decoder, what.if_match);
+}
+
 // Makes the alternative with this number, from 1, and reads it.
 template <size_t... I>
 bool TakeWhat(Decoder& decoder, uint8_t kind, CatalogChange::What& what,
@@ -425,8 +442,10 @@ std::string CatalogChange::Encode() const {
   encoder.U64(id.low);
   encoder.U8(static_cast<uint8_t>(kind()));
   std::visit([&encoder](const auto& what) { Put(encoder, what); }, what);
-  if (HasParts(what)) {
-    PutParts(encoder, std::get<change::ReplaceOffer>(what));
+  if (const auto* offer = std::get_if<change::ReplaceOffer>(&what); offer && HasParts(what)) {
+    PutParts(encoder, *offer);
+  } else if (HasParts(what)) {
+    Put(encoder, std::get<change::DefineDatabase>(what).throughput);
   }
   return out;
 }
@@ -442,10 +461,12 @@ Result<CatalogChange> CatalogChange::Decode(std::string_view bytes) {
                TakeWhat(decoder, kind, change.what,
                         std::make_index_sequence<std::variant_size_v<CatalogChange::What>>());
   if (known && version == kPartsVersion) {
-    auto* offer = std::get_if<change::ReplaceOffer>(&change.what);
-    known = offer != nullptr;
-    if (known) {
+    if (auto* offer = std::get_if<change::ReplaceOffer>(&change.what)) {
       TakeParts(decoder, *offer);
+    } else if (auto* keyspace = std::get_if<change::DefineDatabase>(&change.what)) {
+      Take(decoder, keyspace->throughput);
+    } else {
+      known = false;
     }
   }
   if (!known || !decoder.done()) {

@@ -126,6 +126,19 @@ struct DefineDatabase {
   types::Document definition;
   bool creates = false;
   std::string if_match;
+  ThroughputRequest throughput = {};  // of one that is new: what its tables share
+};
+// An empty container in place of one, with its name and throughput and another id: what is written
+// to the old one finds it gone. From kDerivedFormat on.
+struct RenewContainer {
+  std::string link;
+  types::Document definition;
+  std::string if_match;
+};
+// All roles of Cassandra's clients, in the form of cql/roles.h; from kRolesFormat on.
+struct PutRoles {
+  types::Document roles;
+  std::string if_match;
 };
 
 }  // namespace change
@@ -147,16 +160,18 @@ enum class ChangeKind : uint8_t {
   kAbortReshape = 14,
   kPauseBalancer = 15,
   kDefineDatabase = 16,
+  kPutRoles = 17,
+  kRenewContainer = 18,
 };
 
 struct CatalogChange {
   // In the order of kinds.
-  using What =
-      std::variant<change::CreateDatabase, change::DropDatabase, change::CreateContainer,
-                   change::ReplaceContainer, change::DropContainer, change::ReplaceOffer,
-                   change::ChangeKeys, change::Cleared, change::AddNode, change::ChangeNode,
-                   change::SetPlacements, change::BeginReshape, change::FinishReshape,
-                   change::AbortReshape, change::PauseBalancer, change::DefineDatabase>;
+  using What = std::variant<change::CreateDatabase, change::DropDatabase, change::CreateContainer,
+                            change::ReplaceContainer, change::DropContainer, change::ReplaceOffer,
+                            change::ChangeKeys, change::Cleared, change::AddNode,
+                            change::ChangeNode, change::SetPlacements, change::BeginReshape,
+                            change::FinishReshape, change::AbortReshape, change::PauseBalancer,
+                            change::DefineDatabase, change::PutRoles, change::RenewContainer>;
 
   storage::OperationId id;  // the same for every try
   What what;

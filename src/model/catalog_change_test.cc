@@ -38,7 +38,9 @@ std::vector<CatalogChange> EveryKind() {
                             {NodeId(1), NodeId(3)}},
       change::AbortReshape{ContainerId(3), PartitionId(6)},
       change::PauseBalancer{true},
-      change::DefineDatabase{"k", Json(R"({"name":"k"})"), true, "etag"}};
+      change::DefineDatabase{"k", Json(R"({"name":"k"})"), true, "etag"},
+      change::PutRoles{Json(R"({"roles":[]})"), "etag"},
+      change::RenewContainer{"dbs/d/colls/c", Json(R"({"id":"c"})"), "etag"}};
   std::vector<CatalogChange> changes;
   for (auto& what : all) {
     changes.push_back({.id = {.high = changes.size() + 1, .low = ~0ull}, .what = std::move(what)});
@@ -61,6 +63,19 @@ TEST(CatalogChangeTest, EveryKindComesBackAsItWas) {
   EXPECT_EQ(node.endpoint, "");
   EXPECT_EQ(node.zone, std::nullopt);
   EXPECT_EQ(node.state, NodeState::kDraining);
+}
+
+TEST(CatalogChangeTest, AKeyspaceComesBackWithItsThroughput) {
+  CatalogChange change{.id = {.high = 1, .low = 2},
+                       .what = change::DefineDatabase{"k", Json(R"({"name":"k"})"), true, "",
+                                                      ThroughputRequest{.manual = 700}}};
+  const std::string whole = change.Encode();
+  auto read = CatalogChange::Decode(whole);
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::get<change::DefineDatabase>(read->what).throughput.manual, 700u);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    EXPECT_FALSE(CatalogChange::Decode(std::string_view(whole).substr(0, size)));
+  }
 }
 
 TEST(CatalogChangeTest, ACutANewerVersionAndAnUnknownKindAreRefused) {

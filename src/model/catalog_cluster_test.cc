@@ -645,6 +645,27 @@ TEST(CatalogClusterTest, ANewContainerIsPlacedAndADroppedOneLeavesNothing) {
   EXPECT_EQ(cluster.nodes[0]->notes.all.back(), "unplaced 2");
 }
 
+TEST(CatalogClusterTest, TheNodeThatDriversComputeLeadsAPartitionOfATable) {
+  Cluster cluster(1);
+  ASSERT_TRUE(cluster.CreateDatabase(0).ok());
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(cluster.Execute(
+        0, change::AddNode{.address = "host:" + std::to_string(i), .version = kNewestFormat}));
+  }
+  auto table = *types::Document::FromJson(
+      R"({"id":"t","cassandra":{},"partitionKey":{"paths":["/a"],"kind":"Token","version":2}})");
+  auto made =
+      cluster.Run(cluster.nodes[0]->catalog.CreateContainer("d", table, {.manual = 40'000}));
+  ASSERT_TRUE(made);
+  ASSERT_EQ((*made)->map->ranges().size(), 4u);
+  std::vector<uint32_t> leaders;
+  for (const auto& range : (*made)->map->ranges()) {
+    auto placement = cluster.View(0)->FindPlacement(GroupId(range.id.value()));
+    leaders.push_back(placement->members.front().node.value());
+  }
+  EXPECT_EQ(leaders, (std::vector<uint32_t>{2, 3, 4, 1}));
+}
+
 TEST(CatalogClusterTest, APlacementChangesOnlyFromTheOneThatWasSeen) {
   Cluster cluster(1);
   ASSERT_TRUE(cluster.CreateDatabase(0).ok());

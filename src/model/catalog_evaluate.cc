@@ -1,9 +1,9 @@
 #include "model/catalog_evaluate.h"
 
-#include <cinttypes>
 #include <set>
 
 #include "model/catalog_records.h"
+#include "model/catalog_roles.h"
 #include "model/container_kind.h"
 #include "model/throughput.h"
 #include "types/rid.h"
@@ -15,7 +15,6 @@ using storage::Space;
 namespace {
 
 constexpr uint32_t kOffersMax = 1 << 24;  // their rids have three bytes
-constexpr size_t kNodeTextMax = 1024;     // an address, an endpoint, a zone
 constexpr GroupId kMetaGroup{0};
 constexpr uint32_t kReshapeFormat = 2;  // from here on nodes know splits and merges
 
@@ -34,17 +33,6 @@ Status CheckEtag(const std::string& if_match, uint64_t etag, WallTime time) {
   return Status(
       Code::kPreconditionFailed,
       "Operation cannot be performed because one of the specified precondition is not met.");
-}
-
-Status CheckNodeText(const std::string& address, const std::string& endpoint,
-                     const std::string& zone) {
-  if (address.rfind(':') == std::string::npos || address.size() > kNodeTextMax) {
-    return Status(Code::kInvalidArgument, "The address of a node must be host:port.");
-  }
-  if (endpoint.size() > kNodeTextMax || zone.size() > kNodeTextMax) {
-    return Status(Code::kInvalidArgument, "The endpoint or the zone of a node is too long.");
-  }
-  return Status::Ok();
 }
 
 // With number 0.
@@ -90,6 +78,8 @@ class Evaluation {
   Status Do(const change::AbortReshape& what);
   Status Do(const change::PauseBalancer& what);
   Status Do(const change::DefineDatabase& what);
+  Status Do(const change::PutRoles& what);
+  Status Do(const change::RenewContainer& what);
 
   Evaluated done;
 
@@ -106,10 +96,18 @@ class Evaluation {
   void Put(GroupId group, const Placement& placement) {
     Put(PlacementKey(group), EncodePlacement(placement));
   }
+  void Put(const std::optional<RolesRecord>& roles) {
+    if (roles) {
+      Put(RolesKey(), EncodeRoles(*roles));
+    }
+  }
   void PutCluster(uint64_t cluster) { Put(ClusterKey(), EncodeCluster(cluster, done.next)); }
 
   Status CheckRoom() const;
-  Status CheckTables() const;
+  // It is not put yet.
+  Result<Database> NewDatabase(const std::string& name, const ThroughputRequest& throughput);
+  // Of a keyspace, or of a table.
+  Status CheckTables(const Container* table = nullptr) const;
   Status NumberOffer(Offer& offer);
   // The offer as the change leaves it. `map` is null for the offer of a database.
   Result<Offer> ChangeOffer(const Offer& before, const change::ReplaceOffer& what, size_t sharing,
@@ -117,6 +115,9 @@ class Evaluation {
   Status ChangeParts(const change::ReplaceOffer& what, const partition::PartitionMap* map,
                      Offer& offer) const;
   void Drop(const Container& container);
+  // The container with another definition.
+  Result<Container> Redefined(const std::string& link, const types::Document& definition,
+                              const std::string& if_match) const;
   // A placement for each partition of a new container.
   Status Place(const Container& container);
   PlacedReplica NewReplica(NodeId node, bool voter = true) {
@@ -146,26 +147,32 @@ Status Evaluation::NumberOffer(Offer& offer) {
   return Status::Ok();
 }
 
-Status Evaluation::Do(const change::CreateDatabase& what) {
-  ORRERY_RETURN_IF_ERROR(CheckResourceName(what.name));
-  if (view_.FindDatabase(what.name) != nullptr) {
-    return Status(Code::kAlreadyExists,
-                  "Resource with specified id, name, or unique index already exists.");
+Result<Database> Evaluation::NewDatabase(const std::string& name,
+                                         const ThroughputRequest& throughput) {
+  ORRERY_TRY_STATUS(CheckResourceName(name));
+  if (view_.FindDatabase(name) != nullptr) {
+    return Error(Code::kAlreadyExists,
+                 "Resource with specified id, name, or unique index already exists.");
   }
-  ORRERY_RETURN_IF_ERROR(CheckRoom());
+  ORRERY_TRY_STATUS(CheckRoom());
   Database made{
-      .id = DatabaseId(done.next.database++), .name = what.name, .time = in_.now, .etag = etag()};
-  if (what.throughput.manual || what.throughput.autoscale_max) {
-    auto offer = MakeOffer(what.throughput, {}, in_.limits, in_.now);
-    if (!offer) {
-      return offer.error();
-    }
-    ORRERY_RETURN_IF_ERROR(NumberOffer(*offer));
-    made.offer = *offer;
+      .id = DatabaseId(done.next.database++), .name = name, .time = in_.now, .etag = etag()};
+  if (throughput.manual || throughput.autoscale_max) {
+    ORRERY_TRY(Offer offer, MakeOffer(throughput, {}, in_.limits, in_.now));
+    ORRERY_TRY_STATUS(NumberOffer(offer));
+    made.offer = offer;
   }
-  Put(made);
   Put(CountersKey(), EncodeCounters(done.next));
   done.outcome.id = made.id.value();
+  return made;
+}
+
+Status Evaluation::Do(const change::CreateDatabase& what) {
+  auto made = NewDatabase(what.name, what.throughput);
+  if (!made) {
+    return made.error();
+  }
+  Put(*made);
   return Status::Ok();
 }
 
@@ -175,14 +182,18 @@ Status Evaluation::Do(const change::DefineDatabase& what) {
   if (!what.creates && before == nullptr) {
     return NotFound();
   }
+  Database after;
   if (what.creates) {
-    ORRERY_RETURN_IF_ERROR(Do(change::CreateDatabase{.name = what.name}));
+    auto made = NewDatabase(what.name, what.throughput);
+    if (!made) {
+      return made.error();
+    }
+    after = std::move(*made);
   } else {
     ORRERY_RETURN_IF_ERROR(CheckEtag(what.if_match, before->etag, before->time));
     done.outcome.id = before->id.value();
+    after = *before;
   }
-  Database after =
-      before != nullptr ? *before : Database{.id = DatabaseId(done.outcome.id), .name = what.name};
   after.time = in_.now;
   after.etag = etag();
   after.definition = what.definition;
@@ -190,8 +201,12 @@ Status Evaluation::Do(const change::DefineDatabase& what) {
   return Status::Ok();
 }
 
-Status Evaluation::CheckTables() const {
-  return view_.writes(kTablesFormat)
+Status Evaluation::CheckTables(const Container* table) const {
+  const types::Value of = table == nullptr ? types::Value() : table->definition.Get("cassandra");
+  const bool derived =
+      table != nullptr &&
+      (table->derived != 0 || Member(of, "indexOf").defined() || Member(of, "view").defined());
+  return view_.writes(derived ? kDerivedFormat : kTablesFormat)
              ? Status::Ok()
              : Status(Code::kForbidden,
                       "Not every node of the cluster runs a program that knows Cassandra tables.");
@@ -223,6 +238,7 @@ Status Evaluation::Do(const change::DropDatabase& what) {
     Drop(*container);
   }
   Delete(DatabaseKey(database->id));
+  Put(RolesWithout(view_, database->name, in_.now));
   return Status::Ok();
 }
 
@@ -231,8 +247,11 @@ Status Evaluation::Place(const Container& container) {
     return Status::Ok();
   }
   std::vector<NodeLoad> nodes = LoadsOf(view_, in_.health, in_.limits.placement);
+  // Drivers of Cassandra compute which node to ask. Where that is one for each partition, it leads.
+  const bool by_tokens = container.is_table() && container.map->ranges().size() >= nodes.size();
   for (const auto& range : container.map->ranges()) {
-    std::vector<NodeId> placed = PlaceNewSet(nodes, in_.limits.placement.factor);
+    const NodeId wanted = by_tokens ? nodes[NodeOfTokens(range.range, nodes.size())].id : NodeId();
+    std::vector<NodeId> placed = PlaceNewSet(nodes, in_.limits.placement.factor, wanted);
     if (placed.empty()) {
       return Status(Code::kUnavailable, "No node can take the partitions of a new container.");
     }
@@ -271,7 +290,7 @@ Status Evaluation::Do(const change::CreateContainer& what) {
   made.etag = etag();
   ORRERY_RETURN_IF_ERROR(made.ReadDefinition());
   if (made.is_table()) {
-    ORRERY_RETURN_IF_ERROR(CheckTables());
+    ORRERY_RETURN_IF_ERROR(CheckTables(&made));
   }
   size_t parts = 1;
   bool shares = database->offer && !what.throughput.manual && !what.throughput.autoscale_max;
@@ -296,27 +315,57 @@ Status Evaluation::Do(const change::CreateContainer& what) {
   return Place(made);
 }
 
-Status Evaluation::Do(const change::ReplaceContainer& what) {
-  auto before = view_.FindContainer(what.link);
+Result<Container> Evaluation::Redefined(const std::string& link, const types::Document& definition,
+                                        const std::string& if_match) const {
+  auto before = view_.FindContainer(link);
   if (before == nullptr) {
-    return NotFound();
+    return Error(NotFound());
   }
-  ORRERY_RETURN_IF_ERROR(CheckEtag(what.if_match, before->etag, before->time));
-  auto definition = NormalizeContainer(what.definition.root());
-  if (!definition) {
-    return definition.error();
-  }
+  ORRERY_TRY_STATUS(CheckEtag(if_match, before->etag, before->time));
   Container after = *before;
-  after.definition = std::move(*definition);
+  ORRERY_TRY(after.definition, NormalizeContainer(definition.root()));
   after.name = after.definition.Get("id").string();
-  ORRERY_RETURN_IF_ERROR(after.ReadDefinition());
-  ORRERY_RETURN_IF_ERROR(CheckContainerChange(*before, after));
-  after.version = before->version + 1;
+  ORRERY_TRY_STATUS(after.ReadDefinition());
+  ORRERY_TRY_STATUS(CheckContainerChange(*before, after));
+  if (after.is_table()) {
+    ORRERY_TRY_STATUS(CheckTables(&after));
+  }
   after.time = in_.now;
   after.etag = etag();
-  Put(after);
-  done.outcome.id = after.id.value();
+  return after;
+}
+
+Status Evaluation::Do(const change::ReplaceContainer& what) {
+  auto after = Redefined(what.link, what.definition, what.if_match);
+  if (!after) {
+    return after.error();
+  }
+  ++after->version;
+  Put(*after);
+  done.outcome.id = after->id.value();
   return Status::Ok();
+}
+
+Status Evaluation::Do(const change::RenewContainer& what) {
+  auto after = Redefined(what.link, what.definition, what.if_match);
+  if (!after) {
+    return after.error();
+  }
+  Drop(*view_.FindContainer(what.link));
+  after->id = ContainerId(done.next.container++);
+  after->version = 1;
+  after->reshapes.clear();
+  if (after->offer) {
+    after->offer->custom.clear();  // of partitions that are gone
+  }
+  const size_t parts = after->map->ranges().size();
+  after->map = std::make_shared<const partition::PartitionMap>(
+      partition::PartitionMap::Even(after->key, parts, PartitionId(done.next.partition)));
+  done.next.partition += parts;
+  Put(*after);
+  Put(CountersKey(), EncodeCounters(done.next));
+  done.outcome.id = after->id.value();
+  return Place(*after);
 }
 
 Status Evaluation::Do(const change::DropContainer& what) {
@@ -326,6 +375,7 @@ Status Evaluation::Do(const change::DropContainer& what) {
   }
   ORRERY_RETURN_IF_ERROR(CheckEtag(what.if_match, container->etag, container->time));
   Drop(*container);
+  Put(RolesWithout(view_, *container, in_.now));
   return Status::Ok();
 }
 
@@ -625,6 +675,10 @@ Status Evaluation::Do(const change::BeginReshape& what) {
                              what.cut >= types::EpkRange().max))) {
     return Status(Code::kInvalidArgument, "The partition cannot be cut there.");
   }
+  if (before->is_table() && !what.cut.empty() &&
+      what.cut != types::TokenEpk(types::TokenOf(what.cut))) {
+    return Status(Code::kInvalidArgument, "A table is cut at whole tokens.");
+  }
   Container after = *before;
   Reshape reshape{.parents = what.parents, .cut = what.cut};
   for (size_t i = 0; i < (splits ? 2 : 1); ++i) {
@@ -710,6 +764,22 @@ Status Evaluation::Do(const change::PauseBalancer& what) {
   return Status::Ok();
 }
 
+Status Evaluation::Do(const change::PutRoles& what) {
+  if (!view_.writes(kRolesFormat)) {
+    return Status(Code::kForbidden,
+                  "Not every node of the cluster runs a program that knows Cassandra's roles.");
+  }
+  if (!what.if_match.empty() && what.if_match != RolesEtag(view_)) {
+    return Status(Code::kPreconditionFailed, "The roles have changed.");
+  }
+  auto record = MakeRoles(what.roles, in_.now);
+  if (!record) {
+    return record.error();
+  }
+  Put(std::optional(*std::move(record)));
+  return Status::Ok();
+}
+
 }  // namespace
 
 Result<Evaluated> Evaluate(const CatalogChange& change, const EvaluationInput& input) {
@@ -721,17 +791,6 @@ Result<Evaluated> Evaluate(const CatalogChange& change, const EvaluationInput& i
   done.set.id = change.id;
   done.set.result = done.outcome.Encode();
   return done;
-}
-
-std::string EtagText(uint64_t etag, WallTime time) {
-  char text[64];
-  auto seconds = static_cast<uint32_t>(time.seconds());
-  std::snprintf(text, sizeof(text), "\"%08" PRIx32 "-%04x-%04x-%04x-%08" PRIx32 "%04x\"",
-                static_cast<uint32_t>(etag >> 32), static_cast<unsigned>(etag >> 16 & 0xFFFF),
-                static_cast<unsigned>(etag & 0xFFFF),
-                static_cast<unsigned>(time.micros >> 16 & 0xFFFF), seconds,
-                static_cast<unsigned>(time.micros & 0xFFFF));
-  return text;
 }
 
 }  // namespace orrery::model

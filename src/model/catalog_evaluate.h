@@ -53,7 +53,4 @@ struct Evaluated {
 
 Result<Evaluated> Evaluate(const CatalogChange& change, const EvaluationInput& input);
 
-// The etag of a record as clients see it, with quotes.
-std::string EtagText(uint64_t etag, WallTime time);
-
 }  // namespace orrery::model

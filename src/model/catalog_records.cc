@@ -2,6 +2,8 @@
 
 #include <set>
 
+#include "model/catalog_roles.h"
+
 namespace orrery::model {
 
 namespace {
@@ -16,6 +18,7 @@ enum Kind : char {
   kNode = 'm',
   kPlacement = 'p',
   kBalancer = 'b',
+  kRoles = 'r',
 };
 constexpr uint8_t kClusterVersion = 2;
 
@@ -83,6 +86,15 @@ Status PutPlacement(CatalogView& view, GroupId group, std::string_view value) {
     return placement.error();
   }
   view.placements[group] = std::make_shared<const Placement>(std::move(*placement));
+  return Status::Ok();
+}
+
+Status PutRoles(CatalogView& view, std::string_view value) {
+  auto record = DecodeRoles(value);
+  if (!record) {
+    return record.error();
+  }
+  view.roles = std::make_shared<const RolesRecord>(std::move(*record));
   return Status::Ok();
 }
 
@@ -184,6 +196,7 @@ std::string CountersKey() { return Key(kCounters); }
 std::string KeysKey() { return Key(kKeys); }
 std::string ClusterKey() { return Key(kCluster); }
 std::string BalancerKey() { return Key(kBalancer); }
+std::string RolesKey() { return Key(kRoles); }
 std::string NodeKey(NodeId id) { return Key(kNode, id.value()); }
 std::string PlacementKey(GroupId id) {
   std::string key(1, kPlacement);
@@ -256,6 +269,7 @@ Status ApplyRecord(CatalogView& view, std::string_view key, std::optional<std::s
     case kDatabase: return PutDatabase(view, *value);
     case kContainer: return PutContainer(view, *value);
     case kNode: return PutNode(view, *value);
+    case kRoles: return PutRoles(view, *value);
     case kPlacement: {
       GroupId group(id.U64());
       return id.done() ? PutPlacement(view, group, *value) : Malformed();

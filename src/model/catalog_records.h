@@ -24,6 +24,7 @@ std::string CountersKey();
 std::string KeysKey();
 std::string ClusterKey();
 std::string BalancerKey();
+std::string RolesKey();
 std::string NodeKey(NodeId id);
 std::string PlacementKey(GroupId id);
 

@@ -1,6 +1,8 @@
 #include "model/catalog_types.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cinttypes>
 #include <limits>
 
 #include "types/rid.h"
@@ -19,13 +21,29 @@ constexpr uint8_t kRecordVersion = 1;
 constexpr uint8_t kLaterVersion = 2;
 // A database with a definition.
 constexpr uint8_t kDefinedVersion = 3;
+constexpr int64_t kGraceSeconds = 864'000;  // Cassandra's default
 constexpr size_t kNameMax = 255;
+constexpr size_t kNodeTextMax = 1024;  // an address, an endpoint, a zone
 constexpr size_t kUniqueKeysMax = 10;
 constexpr size_t kUniquePathsMax = 16;
 constexpr size_t kReplicasMax = 10'000;  // of one group; every node has one of the meta group
 
 std::unexpected<Status> Invalid(std::string message) {
   return Error(Code::kInvalidArgument, std::move(message));
+}
+
+// Of a table of Cassandra.
+int64_t GraceOf(Value table) {
+  int64_t grace = kGraceSeconds;
+  const Value given = Member(Member(table, "options"), "gc_grace_seconds");
+  if (given.kind() == Kind::kString) {
+    const std::string_view text = given.string();
+    std::from_chars(text.data(), text.data() + text.size(), grace);
+  }
+  // Changes of what follows from another table may come late, until they have been done: no one
+  // that is newer must be forgotten before.
+  const bool derived = Member(table, "view").defined() || Member(table, "indexOf").defined();
+  return std::max<int64_t>(grace, derived ? kGraceSeconds : 0);
 }
 
 // The key of a container that was made without one: clients that know of it name no value.
@@ -335,6 +353,17 @@ Status CheckResourceName(std::string_view name) {
   return Status::Ok();
 }
 
+Status CheckNodeText(const std::string& address, const std::string& endpoint,
+                     const std::string& zone) {
+  if (address.rfind(':') == std::string::npos || address.size() > kNodeTextMax) {
+    return Status(Code::kInvalidArgument, "The address of a node must be host:port.");
+  }
+  if (endpoint.size() > kNodeTextMax || zone.size() > kNodeTextMax) {
+    return Status(Code::kInvalidArgument, "The endpoint or the zone of a node is too long.");
+  }
+  return Status::Ok();
+}
+
 Result<types::Document> NormalizeContainer(Value definition) {
   Value id = Member(definition, "id");
   if (id.kind() != Kind::kString) {
@@ -417,6 +446,10 @@ Status Container::ReadDefinition() {
   }
   unique_keys = std::move(*unique);
   index = IndexPolicy::Compile(definition.Get("indexingPolicy"));
+  if (const Value number = Member(definition.Get("cassandra"), "derived"); number.is_integer()) {
+    derived = static_cast<uint32_t>(number.integer());
+  }
+  grace_seconds = GraceOf(definition.Get("cassandra"));
   link = "dbs/" + database_name + "/colls/" + name;
   self = "dbs/" + types::DatabaseRid(database) + "/colls/" + rid + "/";
   return Status::Ok();
@@ -691,6 +724,17 @@ Result<Placement> DecodePlacement(std::string_view bytes) {
     return Error(Code::kCorruption, "placement record is malformed or newer than this program");
   }
   return placement;
+}
+
+std::string EtagText(uint64_t etag, WallTime time) {
+  char text[64];
+  auto seconds = static_cast<uint32_t>(time.seconds());
+  std::snprintf(text, sizeof(text), "\"%08" PRIx32 "-%04x-%04x-%04x-%08" PRIx32 "%04x\"",
+                static_cast<uint32_t>(etag >> 32), static_cast<unsigned>(etag >> 16 & 0xFFFF),
+                static_cast<unsigned>(etag & 0xFFFF),
+                static_cast<unsigned>(time.micros >> 16 & 0xFFFF), seconds,
+                static_cast<unsigned>(time.micros & 0xFFFF));
+  return text;
 }
 
 }  // namespace orrery::model

@@ -23,6 +23,10 @@
 #include "types/document.h"
 #include "types/partition_key.h"
 
+namespace orrery::cql {
+struct Roles;
+}
+
 namespace orrery::model {
 
 // What every node of a cluster must read before it is written (CatalogCounters::format): offers
@@ -32,6 +36,12 @@ inline constexpr uint32_t kThroughputFormat = 2;
 inline constexpr uint32_t kTablesFormat = 3;
 // Operations that tell which earlier ones have ended.
 inline constexpr uint32_t kSettledFormat = 3;
+// Roles of Cassandra's clients.
+inline constexpr uint32_t kRolesFormat = 4;
+// Tables with indexes or views, and what these keep.
+inline constexpr uint32_t kDerivedFormat = 4;
+// What this program reads: all of them.
+inline constexpr uint32_t kNewestFormat = 4;
 
 // The throughput of one partition where it was set.
 struct PartitionShare {
@@ -112,7 +122,12 @@ struct Container final : partition::Schema {
   std::vector<std::vector<std::vector<std::string>>> unique_keys;  // policies of paths of names
   IndexPolicy index;
 
-  // Of Cassandra: it has rows instead of items, and its definition a member `cassandra`.
+  // Of Cassandra: it has rows instead of items, and its definition a member `cassandra`. Rises with
+  // every change of what indexes and views keep of its rows.
+  uint32_t derived = 0;
+  // Seconds for which what died stays: gc_grace_seconds, and more of those that follow from another
+  // table.
+  int64_t grace_seconds = 0;
   bool is_table() const { return key.kind == types::KeyKind::kToken; }
   partition::Ring ring() const { return {.container = id, .map = map, .schema_version = version}; }
   // Fills in what is read from the definition. kInvalidArgument if it is not one.
@@ -125,6 +140,12 @@ inline constexpr size_t kKeyCount = 4;
 struct AccountKeys {
   std::array<std::string, kKeyCount> keys;  // raw bytes
   bool operator==(const AccountKeys&) const = default;
+};
+
+// Who Cassandra's clients may be, and what they may do (model/catalog_roles.h).
+struct RolesRecord {
+  WallTime time;  // of the last change: its etag
+  std::shared_ptr<const cql::Roles> roles;
 };
 
 // Draining: it gets no new replicas and those it has move away. Removed: for good; its id is never
@@ -212,6 +233,7 @@ struct CatalogView {
   // Links by name, "dbs/d/colls/c", for the path of every request.
   std::map<std::string, std::shared_ptr<const Container>, std::less<>> containers_by_link;
   AccountKeys keys;
+  std::shared_ptr<const RolesRecord> roles;  // null: nobody has changed any
   CatalogCounters next;
   std::map<ContainerId, std::vector<PartitionId>> dropped;  // still to be cleared
   bool balancer_paused = false;  // nothing is split, merged or moved unless somebody asks for it
@@ -245,6 +267,9 @@ Status CheckContainerChange(const Container& before, const Container& after);
 
 // 1 to 255 characters, none of / \ # ?, no space at the end.
 Status CheckResourceName(std::string_view name);
+// What a node says of itself.
+Status CheckNodeText(const std::string& address, const std::string& endpoint,
+                     const std::string& zone);
 
 // Records of the catalog; see docs/formats/catalog.md.
 std::string EncodeDatabase(const Database& database);
@@ -264,5 +289,8 @@ void EncodeParents(Encoder& encoder, const std::vector<Origin::Parent>& parents)
 std::vector<Origin::Parent> DecodeParents(Decoder& decoder);
 void EncodeBeginning(Encoder& encoder, const storage::ReplicaRecord& record);
 storage::ReplicaRecord DecodeBeginning(Decoder& decoder);
+
+// The etag of a record as clients see it, with quotes.
+std::string EtagText(uint64_t etag, WallTime time);
 
 }  // namespace orrery::model

@@ -15,7 +15,6 @@ constexpr double kSmallestPart = 0.05;
 constexpr double kMergeBelow = 0.5;
 // A node gives replicas away when it is so much fuller than the mean.
 constexpr double kFullerBy = 0.05;
-constexpr double kRounding = 1e-9;
 
 }  // namespace
 
@@ -113,8 +112,9 @@ bool ShouldMove(const NodeFill& from, const NodeFill& to, double bytes, double m
   }
   double from_after = (from.bytes - bytes) / from.capacity;
   double to_after = (to.bytes + bytes) / to.capacity;
-  return from.bytes / from.capacity > mean_fill * (1 + kFullerBy) &&
-         to_after <= mean_fill * (1 + kRounding) && to_after <= from_after;
+  const double clearly_fuller = mean_fill * (1 + kFullerBy);
+  return from.bytes / from.capacity > clearly_fuller && to_after <= clearly_fuller &&
+         to_after <= from_after;
 }
 
 }  // namespace orrery::model

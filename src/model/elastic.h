@@ -57,7 +57,9 @@ struct NodeFill {
 // How full the usable nodes are on average, 0 to 1.
 double MeanFill(std::span<const NodeFill> nodes);
 // Whether a replica of `bytes` should move: the one node is clearly fuller than the mean, the other
-// emptier, and they come closer by it. A move that would be undone is never made.
+// does not become so, and they come closer by it. A move that would be undone is never made. That
+// the other may end a little above the mean matters where all others are just below it: else what a
+// few nodes have too much would find no place.
 bool ShouldMove(const NodeFill& from, const NodeFill& to, double bytes, double mean_fill);
 
 }  // namespace orrery::model

@@ -153,5 +153,12 @@ TEST(ElasticTest, AMoveIsNeverWorthTheMoveBack) {
       ShouldMove({.bytes = 90, .capacity = 100}, {.capacity = 100, .usable = false}, 1, 0.5));
 }
 
+TEST(ElasticTest, AFullNodeGivesAwayAlsoWhenAllOthersAreNearTheMean) {
+  NodeFill full{.bytes = 90, .capacity = 100};
+  NodeFill other{.bytes = 49.5, .capacity = 100};
+  EXPECT_TRUE(ShouldMove(full, other, 1, 0.5));
+  EXPECT_FALSE(ShouldMove(full, other, 4, 0.5)) << "then it would be clearly fuller itself";
+}
+
 }  // namespace
 }  // namespace orrery::model

@@ -1,5 +1,7 @@
 #include "model/freeze_partition.h"
 
+#include <algorithm>
+
 #include "base/bytes.h"
 #include "partition/reshape.h"
 
@@ -76,6 +78,12 @@ Result<FreezePartition::Answer> FreezePartition::Look(Replica& replica) {
   answer.record = {.applied = lsn, .totals = replica.totals(), .time = replica.last_time()};
   answer.voters = std::move(known.voters);
   answer.holders = std::move(known.holders);
+  if (!answer.frozen) {
+    // They may hold all that there is, but will not hold the entry that freezes it.
+    std::erase_if(answer.holders, [&known](NodeId node) {
+      return std::ranges::find(known.silent, node) != known.silent.end();
+    });
+  }
   if (answer.frozen && !replica.set().replicated()) {
     answer.outcomes = replica.Outcomes();
   }

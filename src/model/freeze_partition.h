@@ -22,9 +22,9 @@ class FreezePartition final : public partition::Operation {
     bool frozen = false;
     Origin::Parent end;
     storage::ReplicaRecord record;
-    std::vector<NodeId> voters;  // empty on a lone node
-    std::vector<NodeId> holders;
-    std::string outcomes;  // on a lone node
+    std::vector<NodeId> voters;   // empty on a lone node
+    std::vector<NodeId> holders;  // before it is frozen: without those that are silent
+    std::string outcomes;         // on a lone node
 
     std::string Encode() const;
     static Result<Answer> Decode(std::string_view bytes);

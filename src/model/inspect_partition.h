@@ -39,12 +39,11 @@ struct PartitionFindings {
   static Result<PartitionFindings> Decode(std::string_view bytes);
 };
 
-// Walks over the items of the partition for about a second; the body of the reply is
+// Walks over the items of the partition for about a second, at its leader; the body of the reply is
 // PartitionFindings. Costs nothing.
 class InspectPartition final : public partition::Operation {
  public:
-  InspectPartition() { level = partition::ReadLevel::kBounded; }  // by the leader
-  partition::LogicalWalk walk;                                    // from here on
+  partition::LogicalWalk walk;  // from here on
 
   partition::OperationKind kind() const override {
     return partition::OperationKind::kInspectPartition;

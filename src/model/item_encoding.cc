@@ -38,14 +38,6 @@ Result<ItemStep> DecodeStep(Decoder& decoder) {
   return step;
 }
 
-Result<std::unique_ptr<Operation>> Checked(const Decoder& decoder,
-                                           std::unique_ptr<Operation> operation) {
-  if (!decoder.ok()) {
-    return Error(Code::kInvalidArgument, "operation is malformed");
-  }
-  return operation;
-}
-
 }  // namespace
 
 void ItemAddress::Encode(Encoder& encoder) const {
@@ -73,7 +65,7 @@ Result<std::unique_ptr<Operation>> ReadItem::Decode(Decoder& decoder) {
   read->id = decoder.Bytes();
   read->if_none_match = decoder.Bytes();
   read->session = Lsn(decoder.Varint());
-  return Checked(decoder, std::move(read));
+  return partition::OperationRegistry::Checked(decoder, std::move(read));
 }
 
 void WriteItems::Encode(Encoder& encoder) const {
@@ -97,7 +89,7 @@ Result<std::unique_ptr<Operation>> WriteItems::Decode(Decoder& decoder) {
     ORRERY_TRY(ItemStep step, DecodeStep(decoder));
     write->steps.push_back(std::move(step));
   }
-  return Checked(decoder, std::move(write));
+  return partition::OperationRegistry::Checked(decoder, std::move(write));
 }
 
 void ReadFeed::Encode(Encoder& encoder) const {
@@ -126,7 +118,7 @@ Result<std::unique_ptr<Operation>> ReadFeed::Decode(Decoder& decoder) {
   feed->filter = decoder.Bytes();
   ORRERY_TRY(feed->parameters, types::Document::FromBson(std::string(decoder.Bytes())));
   feed->session = Lsn(decoder.Varint());
-  return Checked(decoder, std::move(feed));
+  return partition::OperationRegistry::Checked(decoder, std::move(feed));
 }
 
 void DeleteItems::Encode(Encoder& encoder) const {
@@ -143,7 +135,7 @@ Result<std::unique_ptr<Operation>> DeleteItems::Decode(Decoder& decoder) {
     remove->logical_partition = ItemAddress::Decode(decoder);
   }
   remove->after = decoder.Bytes();
-  return Checked(decoder, std::move(remove));
+  return partition::OperationRegistry::Checked(decoder, std::move(remove));
 }
 
 std::string EncodeStepResults(const std::vector<StepResult>& results) {

@@ -96,6 +96,7 @@ class WriteItems final : public partition::Operation {
 
   partition::OperationKind kind() const override { return partition::OperationKind::kWriteItems; }
   bool writes() const override { return true; }
+  Lsn session_token() const override { return session; }
   void SetSession(Lsn lsn) override { session = lsn; }
   std::string logical_partition() const override { return address.key.ToJson(); }
   void Encode(Encoder& encoder) const override;
@@ -165,6 +166,10 @@ class DeleteItems final : public partition::Operation {
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
   partition::RequestUnits least_price() const override;
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
+
+ private:
+  // Says in the set what a late try of a delete of a logical partition gets.
+  void Remember(const partition::Reply& reply, storage::WriteSet& set) const;
 };
 
 // How much a partition holds, as its leader counts it. Costs nothing.
@@ -173,7 +178,6 @@ class ReadTotals final : public partition::Operation {
   // Also what its budget sustained; only where every node has kThroughputFormat.
   bool with_use = false;
 
-  ReadTotals() { level = partition::ReadLevel::kBounded; }
   partition::OperationKind kind() const override { return partition::OperationKind::kReadTotals; }
   bool writes() const override { return false; }
   bool runs_anywhere() const override { return true; }

@@ -187,13 +187,15 @@ Task<bool> PartitionHost::FollowOnce() {
                 found->second.placed.replica == set->replica();
     // A replica that should go is still a member until the others have removed it.
     bool dropped = placement == nullptr && group.value() < view->next.partition;
-    // One that never got a snapshot has promised nothing: it can go at once.
-    auto promised = [&] {
+    // One that never got a snapshot has promised nothing: it can go at once. But a founder that is
+    // not replaced here counts for a majority, with a snapshot: see WantedHere.
+    auto needed = [&] {
       auto log = store_.Log(group);
-      return log && log->base.has_value();
+      return log && (log->base || (placement != nullptr && placement->Find(self_) == nullptr &&
+                                   placement->founds(set->replica())));
     };
-    if (!here && (dropped || set->gone() || !promised() || Active(Mutant::kLeaveEarly))) {
-      co_await Destroy(group);
+    if (!here && (dropped || set->gone() || !needed() || Active(Mutant::kLeaveEarly))) {
+      co_await Destroy(group, set->gone());
       if (found != wanted.end() && found->second.leaving) {
         wanted.erase(found);  // another may come in its place
       }
@@ -435,6 +437,9 @@ void PartitionHost::StartReplica(GroupId group, const Wanted& wanted,
   auto container = view->FindContainer(wanted.container->id);
   auto replica = MakeReplica(container != nullptr ? container : wanted.container, *wanted.database,
                              wanted.range, set, outcomes);
+  if (wanted.placement->founds(wanted.placed.replica)) {
+    set->SetFounder();
+  }
   if (view->FindPlacement(group) != nullptr) {
     set->SetPlacement(ConfigurationOf(wanted.placement->members));
   }
@@ -464,13 +469,13 @@ Task<> PartitionHost::Detach(GroupId group) {
 }
 
 // Then its keys and its log go.
-Task<> PartitionHost::Destroy(GroupId group) {
+Task<> PartitionHost::Destroy(GroupId group, bool for_good) {
   log::Info("a replica that is not needed here any more is deleted", {{"group", group.ToString()}});
   co_await Detach(group);
   if (stopping_) {
     co_return;
   }
-  auto discard = [this, group] { return store_.Discard(group); };
+  auto discard = [this, group, for_good] { return store_.Discard(group, for_good); };
   Status status = co_await runtime::OnBlocking(workers_, discard);
   if (!status.ok()) {
     log::Warning("a replica could not be deleted; it will be tried again",

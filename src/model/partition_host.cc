@@ -22,7 +22,10 @@ PartitionHost::PartitionHost(Catalog& catalog, storage::Store& store, runtime::W
       clock_(clock),
       replicas_(replicas),
       options_(options),
-      services_{.state = store.state(), .workers = workers, .clock = clock} {}
+      services_{.state = store.state(),
+                .workers = workers,
+                .clock = clock,
+                .staleness = options.staleness} {}
 
 PartitionHost::Share PartitionHost::ShareOf(const Container& container, const Database& database,
                                             PartitionId partition) const {

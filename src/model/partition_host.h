@@ -30,6 +30,7 @@ struct HostOptions {
   bool burst = false;
   bool strict = false;  // throttle also where nobody chose a throughput
   Duration sweep_interval = std::chrono::seconds(1);
+  replication::Staleness staleness;
   // On a cluster: how long a node is well before it takes the leadership back where a placement
   // names it first.
   Duration return_after = std::chrono::seconds(10);
@@ -107,7 +108,7 @@ class PartitionHost final : public CatalogListener {
   Result<std::vector<storage::LogEntry>> Prepare(GroupId group, const Wanted& wanted, bool* fresh);
   void StartReplica(GroupId group, const Wanted& wanted, std::vector<storage::LogEntry> heads,
                     const std::vector<std::string>& outcomes, bool fresh);
-  runtime::Task<> Destroy(GroupId group);
+  runtime::Task<> Destroy(GroupId group, bool for_good = false);
   runtime::Task<> Detach(GroupId group);
   // Groups that are here and whose heirs the catalog knows, with where they end.
   using Ends = std::map<GroupId, std::shared_ptr<const Placement>>;  // with its origin

@@ -1,6 +1,7 @@
 #include "model/placement.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <tuple>
 
@@ -329,19 +330,29 @@ std::vector<NodeId> PlaceNew(const std::vector<NodeLoad>& nodes, size_t count,
   return placed;
 }
 
-std::vector<NodeId> PlaceNewSet(std::vector<NodeLoad>& nodes, size_t pinned) {
+std::vector<NodeId> PlaceNewSet(std::vector<NodeLoad>& nodes, size_t pinned, NodeId wanted) {
   auto alive = static_cast<size_t>(std::ranges::count_if(
       nodes, [](const NodeLoad& node) { return node.usable() && node.alive; }));
   size_t count = std::max(ReplicaCount(alive, 0, pinned),
                           std::min(kSafe, ReplicaCount(CountUsable(nodes), 0, pinned)));
-  std::vector<NodeId> placed = PlaceNew(nodes, count);
+  std::vector<NodeId> placed;
+  auto first = std::ranges::find(nodes, wanted, &NodeLoad::id);
+  if (first != nodes.end() && first->usable() && first->alive &&
+      first->free_bytes >= kFreeBytesMin) {
+    placed = PlaceNew(nodes, count - 1, {wanted});
+    placed.push_back(wanted);
+  } else {
+    placed = PlaceNew(nodes, count);
+  }
   NodeLoad* leader = nullptr;
   for (NodeLoad& node : nodes) {
     if (std::ranges::find(placed, node.id) == placed.end()) {
       continue;
     }
     ++node.replicas;
-    auto rank = [](const NodeLoad& one) { return std::pair(!one.alive, one.leaders); };
+    auto rank = [wanted](const NodeLoad& one) {
+      return std::tuple(!one.alive, one.id != wanted, one.leaders);
+    };
     if (leader == nullptr || rank(node) < rank(*leader)) {
       leader = &node;
     }
@@ -351,6 +362,24 @@ std::vector<NodeId> PlaceNewSet(std::vector<NodeLoad>& nodes, size_t pinned) {
     std::iter_swap(placed.begin(), std::ranges::find(placed, leader->id));
   }
   return placed;
+}
+
+int64_t NodeToken(size_t place, size_t nodes) {
+  using Wide = unsigned __int128;
+  auto at = static_cast<uint64_t>((Wide{place} << 64) / nodes);
+  return static_cast<int64_t>(at ^ uint64_t{1} << 63);
+}
+
+size_t NodeOfTokens(const types::EpkRange& range, size_t nodes) {
+  const int64_t begin = range.min.empty() ? INT64_MIN : types::TokenOf(range.min);
+  const int64_t end = range.max == types::EpkRange().max ? INT64_MAX : types::TokenOf(range.max);
+  const int64_t middle = std::midpoint(begin, end);
+  for (size_t place = 0; place < nodes; ++place) {
+    if (NodeToken(place, nodes) >= middle) {
+      return place;
+    }
+  }
+  return 0;
 }
 
 std::vector<PlacementChange> Plan(const CatalogView& view, const ClusterHealth& health,

@@ -77,8 +77,14 @@ std::vector<NodeId> PlaceNew(const std::vector<NodeLoad>& nodes, size_t count,
                              const std::vector<NodeId>& beside = {});
 // The nodes of a new set, whose replicas are counted in `nodes` from now on; empty if none can take
 // one. The first of them will lead: one that leads the fewest. While few nodes are alive a set of
-// three may have founders that join when they are back.
-std::vector<NodeId> PlaceNewSet(std::vector<NodeLoad>& nodes, size_t pinned);
+// three may have founders that join when they are back. `wanted`: it leads instead, if it can.
+std::vector<NodeId> PlaceNewSet(std::vector<NodeLoad>& nodes, size_t pinned, NodeId wanted = {});
+
+// Where nodes stand on the ring of Cassandra's tokens, as clients see it: evenly, by their ids.
+int64_t NodeToken(size_t place, size_t nodes);
+// The place of the node that clients ask first for the middle of a range: the one whose token is
+// the next, at it or behind it.
+size_t NodeOfTokens(const types::EpkRange& range, size_t nodes);
 
 // What should change now: most urgent first. Planned again when it is done, it gives nothing.
 std::vector<PlacementChange> Plan(const CatalogView& view, const ClusterHealth& health,

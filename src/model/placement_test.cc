@@ -135,6 +135,35 @@ TEST(PlacementTest, ANewSetCountsOnNodesThatComeBackOnlyIfItMust) {
   }
 }
 
+TEST(PlacementTest, TheNodeThatIsWantedLeadsIfItCan) {
+  std::vector<NodeLoad> nodes;
+  for (uint32_t id = 1; id <= 6; ++id) {
+    nodes.push_back(At(id));
+  }
+  for (uint32_t wanted : {6u, 6u, 3u}) {
+    EXPECT_EQ(PlaceNewSet(nodes, 0, NodeId(wanted)).front(), NodeId(wanted));
+  }
+  EXPECT_EQ(PlaceNewSet(nodes, 0, NodeId(6)).size(), 4u);
+  nodes[5].alive = false;
+  EXPECT_NE(PlaceNewSet(nodes, 0, NodeId(6)).front(), NodeId(6));
+  nodes[5].alive = true;
+  nodes[5].state = NodeState::kDraining;
+  EXPECT_NE(PlaceNewSet(nodes, 0, NodeId(6)).front(), NodeId(6));
+}
+
+TEST(PlacementTest, NodesShareTheTokensAsDriversComputeIt) {
+  // A node has what stands between the token before its own and its own.
+  EXPECT_EQ(NodeToken(0, 4), INT64_MIN);
+  EXPECT_EQ(NodeToken(2, 4), 0);
+  auto place = [](int64_t begin, int64_t end) {
+    return NodeOfTokens({types::TokenEpk(begin), types::TokenEpk(end)}, 4);
+  };
+  EXPECT_EQ(place(INT64_MIN, INT64_MIN / 2), 1u);
+  EXPECT_EQ(place(INT64_MIN / 2, 0), 2u);
+  EXPECT_EQ(place(0, INT64_MAX / 2), 3u);
+  EXPECT_EQ(NodeOfTokens({types::TokenEpk(INT64_MAX / 2), types::EpkRange().max}, 4), 0u);
+}
+
 TEST(PlacementTest, ManyNewSetsSpreadEvenly) {
   std::vector<NodeLoad> nodes;
   for (uint32_t id = 1; id <= 10; ++id) {

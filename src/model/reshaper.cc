@@ -169,8 +169,9 @@ runtime::Task<> Reshaper::Thaw(std::shared_ptr<Replica> replica, runtime::Gate::
     }
     auto view = catalog_.view();
     auto container = view->FindContainer(replica->container());
-    // A split cannot be called off: its log has ended.
-    if (!mark->cut.empty() || mark->heir.value() >= view->next.partition || container == nullptr ||
+    // Also of a split: an abort of one that led before may come when the next one has frozen it.
+    // The catalog does not take its end any more, so there will be no heirs.
+    if (mark->heir.value() >= view->next.partition || container == nullptr ||
         container->map->FindId(mark->heir) != nullptr ||
         std::ranges::find(container->reshapes, mark->heir, &Reshape::name) !=
             container->reshapes.end()) {
@@ -199,6 +200,7 @@ runtime::Task<> Reshaper::Drive(Task task, std::shared_ptr<Replica> replica,
   replica.reset();
   const PartitionId name = task.reshape.name();
   if (status.ok()) {
+    ++(task.reshape.splits() ? counters_.splits : counters_.merges);
     log::Info(task.reshape.splits() ? "a partition is split" : "partitions are merged",
               {{"container", task.container->link},
                {"parent", task.reshape.parents.front().ToString()},
@@ -208,6 +210,9 @@ runtime::Task<> Reshaper::Drive(Task task, std::shared_ptr<Replica> replica,
         "a change of partitions is called off",
         {{"partition", task.reshape.parents.front().ToString()}, {"why", status.message()}});
     status = co_await catalog_.AbortReshape(task.container->id, name);
+    if (status.ok()) {
+      ++(task.reshape.splits() ? counters_.splits_called_off : counters_.merges_called_off);
+    }
     next_thaws_ = clock_.Now();
   }
   if (!status.ok()) {
@@ -221,24 +226,52 @@ runtime::Task<> Reshaper::Drive(Task task, std::shared_ptr<Replica> replica,
 
 runtime::Task<Status> Reshaper::Split(const Task& task, Replica& replica) {
   if (replica.frozen().empty()) {
-    ORRERY_CO_RETURN_IF_ERROR(co_await FreezeAt(task, replica));
+    types::Epk cut = task.reshape.cut;
+    const bool known = !cut.empty();
+    Status frozen = co_await FreezeAt(task, replica, cut);
+    if (frozen.code() == Code::kUnavailable && !known && !cut.empty()) {
+      // Where it is cut is known now: then any number of changes can be told apart.
+      frozen = co_await FreezeAt(task, replica, cut);
+    }
+    ORRERY_CO_RETURN_IF_ERROR(frozen);
   }
   co_return co_await FinishSplit(task, replica);
 }
 
+// What a state of the partition really holds.
+runtime::Task<Result<storage::Totals>> Reshaper::Count(
+    const Task& task, Replica& replica, std::shared_ptr<const storage::Snapshot> state) {
+  storage::Totals all;
+  Walk walk{.snapshot = std::move(state),
+            .span = storage::ItemSpan(task.container->id, replica.range().range)};
+  walk.visit = [&](std::string_view, int64_t bytes) {
+    all.bytes += bytes;
+    all.items += 1;
+    return true;
+  };
+  while (!walk.done && !stopping_) {
+    auto step = [&] { return WalkOn(replica.state(), walk); };
+    ORRERY_CO_TRY_STATUS(co_await runtime::OnBlocking(workers_, step));
+  }
+  if (stopping_) {
+    co_return Error(Code::kUnavailable, "the node is stopping");
+  }
+  co_return all;
+}
+
 // Where the partition is cut, and what lies before that place in a state of so much.
 runtime::Task<Result<CutFinder::Cut>> Reshaper::FindCut(
-    const Task& task, Replica& replica, storage::Totals totals,
+    const Task& task, Replica& replica, storage::Totals totals, types::Epk given,
     std::shared_ptr<const storage::Snapshot> state) {
   const types::EpkRange& range = replica.range().range;
-  const types::Epk& given = task.reshape.cut;
   types::Epk middle = types::MiddleOf(task.container->key, range);
   CutFinder finder(totals.bytes, middle);
   storage::Totals before;  // a place that was given
   Walk walk{.snapshot = std::move(state), .span = storage::ItemSpan(task.container->id, range)};
   walk.visit = [&](std::string_view epk, int64_t bytes) {
     if (given.empty()) {
-      return finder.Add(epk, bytes);
+      return task.container->is_table() ? finder.Add(types::TokenEpk(types::TokenOf(epk)), bytes)
+                                        : finder.Add(epk, bytes);
     }
     before.bytes += epk < given ? bytes : 0;
     before.items += epk < given ? 1 : 0;
@@ -264,7 +297,9 @@ runtime::Task<Result<CutFinder::Cut>> Reshaper::FindCut(
   co_return finder.Middle();
 }
 
-runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
+// `place`: where it is cut; if it is empty, that is looked for and filled in. kUnavailable: too
+// much has changed meanwhile.
+runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica, types::Epk& place) {
   storage::Totals totals;
   uint64_t term = 0;
   std::shared_ptr<const storage::Snapshot> state;
@@ -276,14 +311,22 @@ runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
     term = turn->term;
     totals = replica.totals();
     state = replica.state().NewSnapshot();
-    replica.BeginWatch();
+    replica.BeginWatch(options_.watched_max, place);
   }
-  Result<CutFinder::Cut> cut = co_await FindCut(task, replica, totals, std::move(state));
+  // Writes of a table do not look at what is there, and are counted as if nothing had been.
+  Result<storage::Totals> counted = totals;
+  if (task.container->is_table()) {
+    counted = co_await Count(task, replica, state);
+  }
+  Result<CutFinder::Cut> cut =
+      counted ? co_await FindCut(task, replica, *counted, place, std::move(state))
+              : Error(counted.error());
   // What is on disk now does not have to be written while everybody waits.
   auto flush = [&replica] { return replica.state().Flush(); };
   IgnoreError(co_await runtime::OnBlocking(workers_, flush), "it is done when it must be");
   Result<Replica::Turn> turn = co_await replica.AcquireAll();
   Result<storage::Totals> changed = replica.EndWatch(cut ? cut->place : types::Epk());
+  place = cut ? cut->place : place;
   if (!cut || !turn || !changed) {
     co_return !cut ? cut.error() : !turn ? turn.error() : changed.error();
   }
@@ -291,6 +334,8 @@ runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
     co_return Status(Code::kUnavailable, "the leader has changed meanwhile");
   }
   storage::Totals now = replica.totals();
+  now.bytes += counted->bytes - totals.bytes;
+  now.items += counted->items - totals.items;
   storage::Totals left{cut->left.bytes + changed->bytes, cut->left.items + changed->items};
   KillPoint("split.begun");
   FreezeMark mark{.heir = task.reshape.name(),
@@ -300,6 +345,12 @@ runtime::Task<Status> Reshaper::FreezeAt(const Task& task, Replica& replica) {
   storage::WriteSet set;
   set.frozen = mark.Encode();
   set.frees_space = true;
+  if (task.container->is_table()) {
+    if (Result<int64_t> horizon = co_await replica.horizon().Read(); !horizon) {
+      co_return horizon.error();
+    }
+    replica.horizon().AddForHeir(set, cut->place);
+  }
   set.time = replica.NextTime();
   Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
   co_return lsn ? Status::Ok() : lsn.error();
@@ -357,6 +408,7 @@ runtime::Task<Status> Reshaper::Merge(const Task& task, Replica& left) {
     if (Nodes(right->voters) != Nodes(here->voters)) {
       co_return co_await Gather(task, right->record.totals.bytes);
     }
+    ORRERY_CO_RETURN_IF_ERROR(co_await WaitForAll(task, left));
     auto flush = [this] { return store_.state().Flush(); };
     ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers_, flush));
   }
@@ -376,6 +428,31 @@ runtime::Task<Status> Reshaper::Merge(const Task& task, Replica& left) {
   }
   co_return Status(stopping_ ? Code::kUnavailable : Code::kForbidden,
                    "the replicas of the two are not all up to date");
+}
+
+// All replicas of both must take part: with one that is dead nobody has to wait in vain. While
+// there are writes one or the other is always a little behind, so each counts that held all once.
+runtime::Task<Status> Reshaper::WaitForAll(const Task& task, Replica& left) {
+  std::set<NodeId> of_left;
+  std::set<NodeId> of_right;
+  const Instant until = clock_.Now() + options_.freeze_max;
+  while (!stopping_) {
+    Result<FreezePartition::Answer> right = co_await AskRight(task, false);
+    Result<FreezePartition::Answer> here = FreezePartition::Look(left);
+    if (right && here) {
+      of_left.insert(here->holders.begin(), here->holders.end());
+      of_right.insert(right->holders.begin(), right->holders.end());
+      if (std::ranges::includes(of_left, Nodes(here->voters)) &&
+          std::ranges::includes(of_right, Nodes(right->voters))) {
+        co_return Status::Ok();
+      }
+    }
+    if (clock_.Now() >= until) {
+      co_return Status(Code::kForbidden, "the replicas of the two are not all there");
+    }
+    co_await runtime::Sleep(kPollPause);
+  }
+  co_return Status(Code::kUnavailable, "the node is stopping");
 }
 
 // Has the replicas of the right one move to where those of the left one are.

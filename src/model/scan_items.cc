@@ -34,11 +34,6 @@ std::string StartOf(const Walk& walk) {
   return walk.after.empty() ? walk.span.begin : std::max(walk.span.begin, walk.after + '\0');
 }
 
-types::EpkRange Intersect(const types::EpkRange& a, const types::EpkRange& b) {
-  types::EpkRange both{std::max(a.min, b.min), std::min(a.max, b.max)};
-  return both;
-}
-
 struct FeedSlice {
   ReadFeed::Page page;
   size_t scanned_bytes = 0;
@@ -144,9 +139,48 @@ Task<Result<std::string>> ReadValid(Replica& replica, const std::string& key) {
   co_return stored;
 }
 
+struct ToDelete {
+  std::string key;
+  std::string prefix;  // of its logical partition
+};
+
+// Those that are still there, and the latches that a delete of them needs.
+Task<Result<std::vector<ToDelete>>> FindDeletes(Replica& replica, const Container& container,
+                                                std::vector<std::string> keys,
+                                                std::vector<partition::Latch>& latches) {
+  std::vector<ToDelete> found;
+  for (std::string& key : keys) {
+    Result<std::string> stored = co_await ReadValid(replica, key);
+    if (!stored && stored.error().code() == Code::kNotFound) {
+      continue;
+    }
+    if (!stored) {
+      co_return Error(stored.error());
+    }
+    std::string prefix = key.substr(0, key.size() - IdOf(*stored).size());
+    latches.push_back(LogicalPartitionLatch(prefix, !container.unique_keys.empty()));
+    latches.push_back(ItemLatch(prefix, IdOf(*stored)));
+    found.push_back({std::move(key), std::move(prefix)});
+  }
+  co_return found;
+}
+
 storage::KeySpan LogicalSpan(const Container& container, const ItemAddress& address) {
   std::string prefix = storage::LogicalPartitionPrefix(container.id, address.epk, address.key);
   return {prefix, storage::PrefixEnd(prefix)};
+}
+
+// The reply to a delete that was already done.
+Reply RepeatDelete(const Replica& replica, const Replica::Outcome& outcome) {
+  Decoder decoder(outcome.result);
+  Reply reply =
+      replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
+  reply.lsn = outcome.lsn;
+  reply.body = decoder.Bytes();
+  if (!decoder.done()) {
+    reply.status = Status(Code::kUnknownOutcome, "the remembered outcome is malformed");
+  }
+  return reply;
 }
 
 }  // namespace
@@ -168,7 +202,7 @@ Task<Reply> ReadFeed::Run(Replica& replica) {
   }
   Walk walk{.span = only_key
                         ? LogicalSpan(container, {.epk = range.min, .key = *only_key})
-                        : storage::ItemSpan(container.id, Intersect(range, replica.range().range)),
+                        : storage::ItemSpan(container.id, range.Intersect(replica.range().range)),
             .after = after,
             .default_ttl = container.default_ttl,
             .now = replica.wall()};
@@ -189,6 +223,18 @@ RequestUnits DeleteItems::least_price() const {
   return logical_partition ? partition::LeastPriceOfWrite(0) : RequestUnits();
 }
 
+// A late try would delete what was made since. What has expired is looked at again anyway.
+void DeleteItems::Remember(const Reply& reply, storage::WriteSet& set) const {
+  if (!logical_partition) {
+    return;
+  }
+  set.id = id;
+  set.settled = settled;
+  Encoder encoder(set.result);
+  encoder.U64(static_cast<uint64_t>(reply.charge.hundredths()));
+  encoder.Bytes(reply.body);
+}
+
 Task<Reply> DeleteItems::Run(Replica& replica) {
   auto schema = replica.schema();
   const auto& container = static_cast<const Container&>(*schema);
@@ -197,39 +243,42 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
             .after = after,
             .default_ttl = container.default_ttl,
             .now = replica.wall()};
+  Result<Replica::Turn> turn;
+  if (logical_partition) {
+    // Before it is looked at: an earlier try has come to its end, and so have writes to it.
+    std::vector<partition::Latch> all{LogicalPartitionLatch(walk.span.begin, true)};
+    turn = co_await replica.Acquire(*this, std::move(all));
+    if (!turn) {
+      co_return replica.MakeReply(turn.error(), RequestUnits());
+    }
+    if (const Replica::Outcome* before = replica.Recall(id)) {
+      co_return RepeatDelete(replica, *before);
+    }
+  }
   auto scan = [&] { return ScanDeletes(replica.state(), walk, !logical_partition); };
   DeleteSlice slice = co_await runtime::OnBlocking(replica.workers(), scan);
-  if (!slice.status.ok()) {
-    co_return replica.MakeReply(slice.status, RequestUnits());
-  }
-
   std::vector<partition::Latch> latches;
-  std::vector<std::pair<std::string, std::string>> found;  // key, logical partition prefix
-  for (std::string& key : slice.keys) {
-    Result<std::string> stored = co_await ReadValid(replica, key);
-    if (!stored && stored.error().code() == Code::kNotFound) {
-      continue;
-    }
-    if (!stored) {
-      co_return replica.MakeReply(stored.error(), RequestUnits());
-    }
-    std::string prefix = key.substr(0, key.size() - IdOf(*stored).size());
-    latches.push_back(LogicalPartitionLatch(prefix, !container.unique_keys.empty()));
-    latches.push_back(ItemLatch(prefix, IdOf(*stored)));
-    found.emplace_back(std::move(key), std::move(prefix));
+  Result<std::vector<ToDelete>> found = Error(slice.status);
+  if (slice.status.ok()) {
+    found = co_await FindDeletes(replica, container, std::move(slice.keys), latches);
   }
-  Result<Replica::Turn> turn = co_await replica.Acquire(*this, std::move(latches));
-  if (!turn) {
-    co_return replica.MakeReply(turn.error(), RequestUnits());
+  if (!found) {
+    co_return replica.MakeReply(found.error(), RequestUnits());
   }
-  if (replica.watched() && !logical_partition) {
-    co_return replica.MakeReply(Status(Code::kUnavailable, "the partition is being split"), {});
+  if (!logical_partition) {
+    turn = co_await replica.Acquire(*this, std::move(latches));
+    if (!turn) {
+      co_return replica.MakeReply(turn.error(), RequestUnits());
+    }
+    if (replica.watched()) {
+      co_return replica.MakeReply(Status(Code::kUnavailable, "the partition is being split"), {});
+    }
   }
 
   storage::WriteSet set;
   std::map<std::string, int64_t> changes;  // of bytes, by logical partition
   RequestUnits charge;
-  for (const auto& [key, prefix] : found) {
+  for (const auto& [key, prefix] : *found) {
     Result<std::string> stored = co_await ReadValid(replica, key);
     if (!stored && stored.error().code() != Code::kNotFound) {
       co_return replica.MakeReply(stored.error(), RequestUnits());
@@ -256,7 +305,10 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
     set.change.items -= 1;
   }
   Reply reply = replica.MakeReply(Status(), charge);
-  if (!set.empty()) {
+  reply.body = slice.last;
+  // If another try may still come, also that there was nothing to delete is remembered.
+  if (!set.empty() || (logical_partition && again && settled > 0)) {
+    Remember(reply, set);
     set.frees_space = true;
     set.time = replica.NextTime();
     Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
@@ -267,8 +319,13 @@ Task<Reply> DeleteItems::Run(Replica& replica) {
       co_return replica.MakeReply(lsn.error(), RequestUnits());
     }
     reply.lsn = *lsn;
+  } else if (logical_partition) {
+    // That nothing is there must not come from an old leader.
+    if (Status current = co_await replica.Confirm(*turn); !current.ok()) {
+      co_return replica.MakeReply(std::move(current), RequestUnits());
+    }
+    reply.lsn = replica.applied();  // by the latch, there is nothing there either
   }
-  reply.body = slice.last;
   co_return reply;
 }
 

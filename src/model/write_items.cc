@@ -241,11 +241,12 @@ StepResult Evaluation::RunStep(size_t index) {
     return Refused(ItemNotFound());
   }
   if (step.kind == StepKind::kRead) {
+    const partition::ReadPrice price = partition::PriceOfLevel(operation_.level);
     if (!step.if_none_match.empty() &&
         (step.if_none_match == "*" || step.if_none_match == ItemEtag(HeaderOf(*slot.now)))) {
-      return {.status = Status(Code::kNotModified), .charge = partition::PriceOfMiss()};
+      return {.status = Status(Code::kNotModified), .charge = partition::PriceOfMiss(price)};
     }
-    return {.charge = partition::PriceOfRead(PayloadBytes(*slot.now)), .item = *slot.now};
+    return {.charge = partition::PriceOfRead(PayloadBytes(*slot.now), price), .item = *slot.now};
   }
   if (Status fits = CheckEtag(step, slot); !fits.ok()) {
     return Refused(std::move(fits));
@@ -518,7 +519,7 @@ Task<Status> WriteItems::Refuse(Replica& replica, const Replica::Turn& turn, con
                                 const std::vector<StepResult>& results) {
   if (!again || settled == 0 || !IsAnswer(reply.status.code()) || Active(Mutant::kRefuseLightly)) {
     // It says something about the data: it must not come from an old leader.
-    co_return co_await replica.set().ReadBarrier();
+    co_return co_await replica.Confirm(turn);
   }
   storage::WriteSet set;
   set.id = id;
@@ -586,6 +587,7 @@ Task<Reply> WriteItems::Run(Replica& replica) {
     if (Status current = co_await Refuse(replica, *turn, reply, results); !current.ok()) {
       reply.status = current;
     }
+    reply.lsn = replica.applied();  // by the latches, what was seen is as it is there
     co_return reply;
   }
   if (!set.empty()) {
@@ -598,6 +600,11 @@ Task<Reply> WriteItems::Run(Replica& replica) {
       co_return replica.MakeReply(lsn.error(), partition::PriceOfRefusedWrite());
     }
     reply.lsn = *lsn;
+  } else if (level <= partition::ReadLevel::kBounded) {
+    if (Status current = co_await replica.Confirm(*turn, level); !current.ok()) {
+      co_return replica.MakeReply(std::move(current), partition::PriceOfRefusedWrite());
+    }
+    reply.lsn = replica.applied();  // by the latches, what was read is as it is there
   }
   co_return reply;
 }

@@ -10,6 +10,7 @@
 namespace orrery::model {
 namespace {
 
+using partition::ReadLevel;
 using storage::Space;
 
 constexpr std::string_view kPlain = R"({"id":"c","partitionKey":{"paths":["/pk"]}})";
@@ -146,6 +147,89 @@ TEST_F(BatchTest, ABatchOfReadsWritesNothing) {
   EXPECT_EQ(reads.code(), Code::kOk);
   EXPECT_EQ(reads.reply.lsn, written.reply.lsn);
   EXPECT_EQ(EtagOf(reads.item(1)), EtagOf(written.item()));
+}
+
+TEST_F(BatchTest, AReadStepCostsWhatAReadOfItsLevelCosts) {
+  Write({Create(Item("1"))});
+  for (ReadLevel level : {ReadLevel::kStrong, ReadLevel::kBounded, ReadLevel::kSession}) {
+    ReadItem read;
+    read.address = Address(*container, "a");
+    read.id = "1";
+    read.level = level;
+    WriteItems batch;
+    batch.address = read.address;
+    batch.steps = {ReadStep("1"), ReadStep("1")};
+    batch.level = level;
+    EXPECT_EQ(node.Execute(*container, batch.address.epk, batch).charge,
+              node.Execute(*container, read.address.epk, read).charge * 2);
+  }
+}
+
+// A replica that believes that it leads; others may have come in its place.
+class OldLeader final : public replication::ReplicaSet {
+ public:
+  void SetListener(replication::ApplyListener*) override {}
+  bool leads() const override { return true; }
+  bool replicated() const override { return true; }
+  uint64_t term() const override { return term_now; }
+  runtime::Task<Result<Lsn>> Commit(storage::WriteSet, uint64_t) override {
+    co_return Error(Code::kNotLeader, "another leads");
+  }
+  runtime::Task<Status> ReadBarrier() override {
+    ++asked;
+    term_now += elected_again ? 2 : 0;
+    co_return elected_again ? Status::Ok() : Status(Code::kNotLeader, "another leads");
+  }
+  bool Within(const replication::Staleness&) const override { return is_new; }
+  Lsn applied() const override { return Lsn(1); }
+  storage::Totals totals() const override { return {}; }
+
+  std::atomic<uint64_t> term_now = 1;
+  std::atomic<bool> is_new = false;
+  std::atomic<int> asked = 0;
+  std::atomic<bool> elected_again = false;
+};
+
+class OldLeaderTest : public BatchTest {
+ protected:
+  OldLeaderTest() { Write({Create(Item("1"))}); }
+  Code Read(ReadLevel level) {
+    const partition::PartitionRange& range = container->map->ranges().front();
+    auto budget = std::make_shared<partition::Budget>(partition::RequestUnits(1000));
+    partition::Replica replica(container->id, range, container, budget, false, node.workers().at(0),
+                               old, services);
+    WriteItems batch;
+    batch.address = Address(*container, "a");
+    batch.steps = {ReadStep("1")};
+    batch.level = level;
+    batch.target = {container->id, range.id, range.generation, container->version};
+    return node.Run(replica.Execute(batch)).status.code();
+  }
+
+  partition::ReplicaServices services{
+      .state = node.state(), .workers = node.workers(), .clock = node.clock()};
+  std::shared_ptr<OldLeader> old = std::make_shared<OldLeader>();
+};
+
+TEST_F(OldLeaderTest, AStrongBatchOfReadsIsNotAnsweredByAnOldLeader) {
+  EXPECT_EQ(Read(ReadLevel::kStrong), Code::kNotLeader);
+}
+
+TEST_F(OldLeaderTest, NorByOneThatWasElectedAgainAfterItHasRead) {
+  old->elected_again = true;
+  EXPECT_EQ(Read(ReadLevel::kStrong), Code::kNotLeader);
+}
+
+TEST_F(OldLeaderTest, ABoundedBatchOfReadsIsAnsweredIfItIsNewEnough) {
+  EXPECT_EQ(Read(ReadLevel::kBounded), Code::kNotLeader);
+  old->is_new = true;
+  EXPECT_EQ(Read(ReadLevel::kBounded), Code::kOk);
+  EXPECT_EQ(old->asked, 1) << "only where it could not be told";
+}
+
+TEST_F(OldLeaderTest, ABatchOfReadsOfASessionAsksNobody) {
+  EXPECT_EQ(Read(ReadLevel::kSession), Code::kOk);
+  EXPECT_EQ(old->asked, 0);
 }
 
 TEST_F(BatchTest, ARepeatedBatchGetsTheFirstOutcome) {

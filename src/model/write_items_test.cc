@@ -322,6 +322,54 @@ TEST_P(WriteItemsTest, ALateDeleteOfALogicalPartitionIsRefused) {
   EXPECT_EQ(Read(), kOne);
 }
 
+// The second try is done and its client answered, then others write through another node, then the
+// first one comes.
+class LateDeleteTest : public WriteItemsTest {
+ protected:
+  LateDeleteTest() {
+    remove.logical_partition = Address(*container, "a");
+    remove.id = {.high = 70, .low = 3};
+    remove.settled = 3;
+    remove.target = {.container = container->id,
+                     .partition = container->map->ranges().front().id,
+                     .schema_version = container->version};
+  }
+  partition::Reply Try(bool again) {
+    remove.again = again;
+    return node.Run(node.replicas().Find(remove.target.partition)->Execute(remove));
+  }
+  DeleteItems remove;
+};
+INSTANTIATE_TEST_SUITE_P(Ways, LateDeleteTest, testing::Bool(),
+                         [](const auto& way) { return way.param ? "Loopback" : "Direct"; });
+
+TEST_P(LateDeleteTest, ItDeletesNothingThatWasMadeSince) {
+  Write(Create(kOne));
+  partition::Reply done = Try(true);
+  ASSERT_TRUE(done.status.ok()) << done.status.ToString();
+  Write(Create(kTwo));
+  partition::Reply late = Try(false);
+  EXPECT_TRUE(late.status.ok()) << late.status.ToString();
+  EXPECT_EQ(late.charge, done.charge);
+  EXPECT_EQ(late.lsn, done.lsn);
+  EXPECT_EQ(late.body, done.body);
+  EXPECT_EQ(Read(), kTwo);
+}
+
+TEST_P(LateDeleteTest, NorIfThereWasNothingToDelete) {
+  ASSERT_TRUE(Try(true).status.ok());
+  Write(Create(kOne));
+  EXPECT_TRUE(Try(false).status.ok());
+  EXPECT_EQ(Read(), kOne);
+}
+
+TEST_P(LateDeleteTest, AFirstTryThatFindsNothingLeavesNothingInTheLog) {
+  auto replica = node.replicas().Find(remove.target.partition);
+  Lsn before = replica->applied();
+  EXPECT_TRUE(Try(false).status.ok());
+  EXPECT_EQ(replica->applied(), before);
+}
+
 TEST_P(WriteItemsTest, OnlyWhatIsInFlightIsRemembered) {
   for (int i = 0; i < 300; ++i) {
     Write(Upsert(kOne));

@@ -61,6 +61,13 @@ const PreparedKey& Prepare(std::string_view key) {
 
 }  // namespace
 
+std::string Sha256(std::string_view message) {
+  std::string digest(SHA256_DIGEST_LENGTH, '\0');
+  SHA256(reinterpret_cast<const unsigned char*>(message.data()), message.size(),
+         reinterpret_cast<unsigned char*>(digest.data()));
+  return digest;
+}
+
 // RFC 2104: H(key ^ opad, H(key ^ ipad, message)), the key filled up with zeros to a block.
 std::string HmacSha256(std::string_view key, std::string_view message) {
   const PreparedKey& prepared = Prepare(key);

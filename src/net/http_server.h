@@ -93,6 +93,8 @@ class HttpServer {
 Status MakeSelfSignedCertificate(const std::string& certificate_file, const std::string& key_file,
                                  const std::vector<std::string>& names);
 
+// SHA-256.
+std::string Sha256(std::string_view message);
 // HMAC-SHA256, and a comparison whose time does not depend on where the inputs differ.
 std::string HmacSha256(std::string_view key, std::string_view message);
 bool EqualInConstantTime(std::string_view a, std::string_view b);

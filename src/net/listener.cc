@@ -57,6 +57,24 @@ AcceptError AcceptErrorOf(int error) {
 
 }  // namespace
 
+std::string PeerAddress(int socket) {
+  sockaddr_storage peer{};
+  socklen_t size = sizeof(peer);
+  if (::getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {
+    return {};
+  }
+  if (peer.ss_family == AF_INET) {
+    const in_addr& v4 = reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
+    return {reinterpret_cast<const char*>(&v4), sizeof(v4)};
+  }
+  if (peer.ss_family == AF_INET6) {
+    const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+    const size_t prefix = IN6_IS_ADDR_V4MAPPED(&v6) ? 12 : 0;
+    return {reinterpret_cast<const char*>(&v6) + prefix, sizeof(v6) - prefix};
+  }
+  return {};
+}
+
 struct Listener::Body {
   Body(runtime::Worker& worker, std::string where, uint16_t on, Welcome to)
       : address(std::move(where)),

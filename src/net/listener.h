@@ -19,6 +19,9 @@
 
 namespace orrery::net {
 
+// The address of who is at the other end, as 4 or 16 bytes; empty if there is nobody any more.
+std::string PeerAddress(int socket);
+
 class Listener {
  public:
   // Gets a socket that does not block, and owns it; `loopback`: the peer is on this machine.

@@ -14,8 +14,8 @@
 // their answers on one connection, and `waiting_bytes_max` bytes for the socket (one frame always
 // may): beyond that calls are refused (kUnavailable) and one-way frames dropped and counted. A peer
 // that leaves `answer_bytes_max` bytes of answers unread is cut off. A call that was sent and whose
-// connection broke, or whose time is over, has an unknown outcome; one that was not sent is
-// unavailable.
+// connection broke, whose time is over, or which was ended, has an unknown outcome; one that was
+// not sent is unavailable.
 #pragma once
 
 #include <atomic>
@@ -119,6 +119,9 @@ class PeerClient {
   runtime::Task<Result<std::string>> Call(std::string message);
   // One way, in order with calls and others of the same worker; from elsewhere as if from worker 0.
   void Send(std::string message);
+  // Calls that wait for an answer end soon, with kUnknownOutcome: nobody should wait for a peer
+  // that has gone silent. The connections stay. Thread-safe.
+  void EndCalls();
   // Whoever waits to try again does so now. Thread-safe.
   void Retry();
   // Ends all connections, soon. Thread-safe.

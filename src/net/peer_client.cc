@@ -79,6 +79,8 @@ void PeerClient::Send(std::string message) {
   line->worker().Post([line, message = std::move(message)] { line->Send(message); });
 }
 
+void PeerClient::EndCalls() { body_->Each(&PeerLine::EndCalls); }
+
 void PeerClient::Retry() { body_->Each(&PeerLine::Retry); }
 
 void PeerClient::Close() {

@@ -59,6 +59,12 @@ void PeerLine::Close() {
   }
 }
 
+void PeerLine::EndCalls() {
+  for (auto& [id, waiting] : std::exchange(calls_, {})) {
+    waiting.resume(Error(Code::kUnknownOutcome, "nothing is heard of the peer any more"));
+  }
+}
+
 bool PeerLine::Ready() {
   if (state_ == State::kIdle && Now() >= retry_at_) {
     Start();

@@ -35,6 +35,8 @@ class PeerLine : public std::enable_shared_from_this<PeerLine> {
   // Does not wait any longer before the next attempt.
   void Retry();
   void Close();
+  // Nobody waits for their answers any longer; what was queued may still be sent.
+  void EndCalls();
   void Send(std::string_view message);
   void Call(std::string_view message, Resume resume);
   runtime::Worker& worker() { return worker_; }

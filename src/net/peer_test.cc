@@ -412,6 +412,24 @@ TEST_F(PeerTest, ACallHasATimeLimit) {
   EXPECT_EQ(Call("z").get().error().code(), Code::kUnknownOutcome);
 }
 
+TEST_F(PeerTest, CallsToASilentPeerEndAndTheConnectionStays) {
+  Serve(
+      [this](std::string message) { return message == "wait" ? Wait(message) : Answer(message); });
+  std::vector<std::future<Result<std::string>>> calls;
+  for (size_t worker : {0, 1}) {
+    calls.push_back(Call("wait", worker));
+  }
+  ASSERT_TRUE(Eventually([&] { return waiting() == 2; }));
+  client->EndCalls();
+  for (auto& call : calls) {
+    EXPECT_EQ(call.get().error().code(), Code::kUnknownOutcome);
+  }
+  Release();  // answers that nobody waits for
+  for (size_t worker : {0, 1}) {
+    EXPECT_EQ(*Call("x", worker).get(), "re: x");
+  }
+}
+
 TEST_F(PeerTest, AHandlerThatThrowsFailsOnlyItsCall) {
   Serve([](std::string message) -> Task<std::string> {
     if (message == "bad") {

@@ -147,6 +147,11 @@ TEST(HmacTest, AgreesWithTheVectorsOfRfc4231) {
             "60E431591EE0B67F0D8A26AACBF5B77F8E0BC6213728C5140546040F0EE37F54");
 }
 
+TEST(HmacTest, Sha256AgreesWithTheVectorOfFips180) {
+  EXPECT_EQ(ToHex(Sha256("abc")),
+            "BA7816BF8F01CFEA414140DE5DAE2223B00361A396177A9CB410FF61F20015AD");
+}
+
 TEST(HmacTest, EqualityLooksAtEveryByte) {
   EXPECT_TRUE(EqualInConstantTime("abc", "abc"));
   EXPECT_TRUE(EqualInConstantTime("", ""));

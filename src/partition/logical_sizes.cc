@@ -11,6 +11,7 @@ namespace {
 
 // For one that somebody else measures.
 constexpr Duration kMeasurePoll = std::chrono::milliseconds(5);
+constexpr Duration kDoubtPause = std::chrono::minutes(1);  // a walk may be long
 constexpr Duration kMeasureWait = std::chrono::seconds(10);
 
 }  // namespace
@@ -38,6 +39,18 @@ void LogicalSizes::Forget() {
   tracked_.clear();
   walked_ = false;
   ShowLargest();
+}
+
+bool LogicalSizes::Doubt(const std::string& prefix, Instant now) {
+  std::erase_if(doubted_, [now](const auto& each) { return now - each.second > kDoubtPause; });
+  if (doubted_.size() >= kTrackedMax || !doubted_.try_emplace(prefix, now).second) {
+    return false;
+  }
+  auto found = tracked_.find(prefix);
+  if (found != tracked_.end() && found->second->measured) {
+    found->second->doubted = true;
+  }
+  return true;
 }
 
 void LogicalSizes::ShowLargest() {
@@ -72,7 +85,11 @@ LogicalSizes::Room LogicalSizes::RoomFor(const std::string& prefix, int64_t grow
     return Room::kYes;
   }
   Refresh();
-  if (auto found = tracked_.find(prefix); found != tracked_.end() && found->second->measured) {
+  auto found = tracked_.find(prefix);
+  if (found != tracked_.end() && found->second->doubted) {
+    return Room::kUnknown;
+  }
+  if (found != tracked_.end() && found->second->measured) {
     found->second->used = ++uses_;
     auto flying = in_flight_.find(prefix);
     int64_t on_its_way = flying == in_flight_.end() ? 0 : flying->second;
@@ -85,8 +102,10 @@ LogicalSizes::Room LogicalSizes::RoomFor(const std::string& prefix, int64_t grow
 runtime::Task<Status> LogicalSizes::Measure(std::string prefix) {
   Refresh();
   auto [at, fresh] = tracked_.try_emplace(prefix);
-  if (fresh) {
+  const bool again = !fresh && at->second->measured && at->second->doubted;
+  if (fresh || again) {
     at->second = std::make_shared<Tracked>();
+    at->second->doubted = again;
     co_return co_await MeasureInto(std::move(prefix), at->second);
   }
   auto tracked = at->second;
@@ -140,12 +159,14 @@ runtime::Task<Status> LogicalSizes::MeasureInto(std::string prefix,
   if (!status.ok()) {
     tracked->failure = status;
     if (auto at = tracked_.find(prefix); at != tracked_.end() && at->second == tracked) {
+      walked_ = walked_ && !tracked->doubted;  // it may be one of those that the walk found
       tracked_.erase(at);
     }
     co_return status;
   }
   tracked->bytes = bytes + tracked->behind;
   tracked->measured = true;
+  tracked->doubted = false;
   tracked->used = ++uses_;
   Evict();
   ShowLargest();

@@ -73,6 +73,11 @@ class LogicalSizes {
 
   // All of them may have changed.
   void Forget();
+  // How often that was so.
+  uint64_t era() const { return era_; }
+  // What was counted of one may be too much: it was written to without a look at what was there. It
+  // is measured again when it is asked for. False: that was done a moment ago.
+  bool Doubt(const std::string& prefix, Instant now);
 
   // The largest one that is tracked, some seconds ago; 0: all are small.
   int64_t largest() const { return largest_.load(std::memory_order_relaxed); }
@@ -80,6 +85,7 @@ class LogicalSizes {
  private:
   struct Tracked {
     bool measured = false;
+    bool doubted = false;  // what was measured does not count, but it may be large
     Status failure;
     int64_t bytes = 0;  // when measured
     uint64_t used = 0;  // when it was asked for last
@@ -116,6 +122,7 @@ class LogicalSizes {
   std::unordered_map<std::string, int64_t> in_flight_;  // growth, by logical partition
   int64_t uncounted_ = 0;  // growth that is on its way since before anything was counted
   std::unordered_map<std::string, std::shared_ptr<Tracked>> tracked_;
+  std::unordered_map<std::string, Instant> doubted_;  // when
   bool walked_ = false;
   int64_t grown_ = 0;  // since the last finished walk began, all logical partitions together
   bool walking_ = false;

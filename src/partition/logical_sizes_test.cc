@@ -170,6 +170,38 @@ TEST_F(LogicalSizesTest, WithoutAWalkAnUnknownOneIsMeasured) {
   EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 30'001), Room::kNo);
 }
 
+TEST_F(LogicalSizesTest, WhatMayBeCountedTooHighIsMeasuredAgainNowAndThen) {
+  Write("a", "1", 70'000);
+  Write("b", "1", 50'000);
+  Walk();
+  for (int i = 0; i < 3; ++i) {  // overwritten, by writes that do not look
+    sizes.End(PrefixOf("a"), 10'000, sizes.Begin(PrefixOf("a"), 10'000), Lsn(set.last.value() + 1));
+  }
+  EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 1'000), Room::kNo);
+  EXPECT_TRUE(sizes.Doubt(PrefixOf("a"), clock.Now()));
+  EXPECT_NE(sizes.RoomFor(PrefixOf("a"), 1'000), Room::kNo);
+  Measure("a");
+  RunAll();
+  EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 30'000), Room::kYes);
+  EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 30'001), Room::kNo);
+  EXPECT_FALSE(sizes.Doubt(PrefixOf("a"), clock.Now()));
+  EXPECT_TRUE(sizes.Doubt(PrefixOf("a"), clock.Now() + std::chrono::minutes(2)));
+}
+
+// The walk vouches only for those that it did not find.
+TEST_F(LogicalSizesTest, WhatIsDoubtedIsNotTakenForSmall) {
+  Write("a", "1", 99'000);
+  Walk();
+  EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 2'000), Room::kNo);
+  EXPECT_TRUE(sizes.Doubt(PrefixOf("a"), clock.Now()));
+  EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 2'000), Room::kUnknown);
+  Measure("a");
+  EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 2'000), Room::kUnknown) << "while it is measured";
+  RunAll();
+  EXPECT_TRUE(measured.ok());
+  EXPECT_EQ(sizes.RoomFor(PrefixOf("a"), 2'000), Room::kNo);
+}
+
 TEST_F(LogicalSizesTest, WritesWhileItIsMeasuredAreCountedOnce) {
   Write("a", "1", 60'000);
   Write("b", "1", 50'000);

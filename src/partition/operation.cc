@@ -68,6 +68,14 @@ std::string OperationRegistry::EncodeMessage(const Operation& operation) {
   return bytes;
 }
 
+Result<std::unique_ptr<Operation>> OperationRegistry::Checked(
+    const Decoder& decoder, std::unique_ptr<Operation> operation) {
+  if (!decoder.ok()) {
+    return Error(Code::kInvalidArgument, "operation is malformed");
+  }
+  return operation;
+}
+
 Result<std::unique_ptr<Operation>> OperationRegistry::DecodeMessage(std::string_view bytes) const {
   Decoder decoder(bytes);
   uint8_t version = decoder.U8();

@@ -65,6 +65,7 @@ enum class OperationKind : uint8_t {
   kWriteRows = 10,
   kTruncateRows = 11,
   kEndBatch = 12,
+  kPurgeRows = 13,  // never sent
 };
 
 class Operation {
@@ -72,7 +73,7 @@ class Operation {
   virtual ~Operation() = default;
   virtual OperationKind kind() const = 0;
   virtual void Encode(Encoder& encoder) const = 0;
-  // Writes and scans run on the partition's worker, point reads where they arrive.
+  // Writes and scans of items run on the partition's worker, other reads where they arrive.
   virtual bool runs_anywhere() const { return false; }
   // Reads are served also by a node whose log has failed.
   virtual bool writes() const = 0;
@@ -84,7 +85,7 @@ class Operation {
 
   // The partition key that it is about, as JSON, for who looks for hot ones; empty: several.
   virtual std::string logical_partition() const { return {}; }
-  // Of a read: what the client has seen.
+  // What the client has seen.
   virtual Lsn session_token() const { return Lsn(); }
   virtual void SetSession(Lsn lsn) {}
   // Of which the router takes that of the partition where a try goes. Not sent; outlives it.
@@ -114,6 +115,9 @@ class OperationRegistry {
   // message = version u8, target, id, level u8, [claim, from version 2 on], [settled
   // varint, again bool, from version 3 on], kind u8, body.
   static std::string EncodeMessage(const Operation& operation);
+  // What a Decode gives: kInvalidArgument if the decoder has met a fault.
+  static Result<std::unique_ptr<Operation>> Checked(const Decoder& decoder,
+                                                    std::unique_ptr<Operation> operation);
   // With its target and id. kInvalidArgument for anything malformed.
   Result<std::unique_ptr<Operation>> DecodeMessage(std::string_view bytes) const;
 

@@ -46,8 +46,9 @@ class RequestUnits {
 
 // Strong and bounded staleness read two replicas.
 enum class ReadPrice : uint8_t { kOneReplica, kTwoReplicas };
-// How new what is read must be. Strong and bounded reads go to the leader, and those of a session
-// without its token; the others to any replica that has what the client has seen.
+// How new what is read must be. Strong reads go to the leader, and those of a session without its
+// token; the others to any replica that has what the client has seen, bounded ones if it is surely
+// as new as the account's bound asks for.
 enum class ReadLevel : uint8_t { kStrong, kBounded, kSession, kPrefix, kEventual };
 inline ReadPrice PriceOfLevel(ReadLevel level) {
   return level <= ReadLevel::kBounded ? ReadPrice::kTwoReplicas : ReadPrice::kOneReplica;

@@ -8,7 +8,6 @@ namespace {
 
 // Every write holds it shared: who holds it exclusively is alone.
 constexpr uint64_t kWholePartition = 0;
-constexpr size_t kWatchedMax = 1'000'000;  // changes during a walk over the partition
 // How long a replica waits for what the client has seen, before the leader is asked.
 constexpr Duration kSessionWait = std::chrono::milliseconds(20);
 // For a leader whose budget is another's: how long it waits for units, how often it looks, and when
@@ -16,14 +15,6 @@ constexpr Duration kSessionWait = std::chrono::milliseconds(20);
 constexpr Duration kSliceWait = std::chrono::milliseconds(100);
 constexpr Duration kSlicePoll = std::chrono::milliseconds(2);
 constexpr Duration kNoSlicePause = std::chrono::milliseconds(50);
-
-// Whether a replica that is a little behind may answer a read. In a session whose token does not
-// come with the request only the leader surely has what the session wrote: clients do not send it
-// where they rely on the account's default.
-bool AnyReplica(const Operation& operation) {
-  return operation.level > ReadLevel::kSession ||
-         (operation.level == ReadLevel::kSession && operation.session_token() > Lsn());
-}
 
 // A refusal that says something about the data: as binding as a Strong read.
 bool DependsOnData(Code code) {
@@ -53,7 +44,8 @@ Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<co
       schema_(std::move(schema)),
       schema_version_(schema_->version),
       sizes_(GroupId(range_.id.value()), storage::ItemSpan(container_, range_.range),
-             services_.state, services_.workers, *set_) {
+             services_.state, services_.workers, *set_),
+      horizon_(container_, range_.range, services_.state, services_.workers, *set_) {
   set_->SetListener(this);
 }
 
@@ -76,12 +68,28 @@ Status Replica::CheckTarget(const Operation& operation) const {
   return Status::Ok();
 }
 
+// Whether a replica that is a little behind, as this one may be, may answer a read. In a session
+// whose token does not come with the request only the leader surely has what the session wrote:
+// clients do not send it where they rely on the account's default.
+bool Replica::AnyReplica(const Operation& operation) const {
+  switch (operation.level) {
+    case ReadLevel::kStrong: return false;
+    case ReadLevel::kBounded: return set_->Within(services_.staleness);
+    case ReadLevel::kSession: return operation.session_token() > Lsn();
+    case ReadLevel::kPrefix:
+    case ReadLevel::kEventual: return true;
+  }
+  return false;
+}
+
 runtime::Task<Reply> Replica::Execute(Operation& operation) {
   if (Status fit = CheckTarget(operation); !fit.ok()) {
     co_return MakeReply(std::move(fit), RequestUnits());
   }
-  if (set_->replicated() && !operation.writes()) {
-    if (Status ready = co_await PrepareRead(operation); !ready.ok()) {
+  if (set_->replicated() && (!operation.writes() || operation.session_token() > applied())) {
+    Status ready = operation.writes() ? co_await ReachSession(operation.session_token())
+                                      : co_await PrepareRead(operation);
+    if (!ready.ok()) {
       co_return MakeReply(std::move(ready), RequestUnits());
     }
   }
@@ -180,22 +188,43 @@ runtime::Task<bool> Replica::TakeSlice(RequestUnits least, Priority priority) {
   co_return true;
 }
 
+// A follower may have applied an entry before the leader has. What the client has seen is
+// committed, so it is applied here after the barrier, if this replica still leads: a token that is
+// not reached then is one that nobody can reach, and the operation refuses it.
+runtime::Task<Status> Replica::ReachSession(Lsn token) {
+  if (token <= applied() || Active(Mutant::kIgnoreSession)) {
+    co_return Status::Ok();
+  }
+  co_return co_await set_->ReadBarrier();
+}
+
 runtime::Task<Status> Replica::PrepareRead(const Operation& operation) {
-  if (operation.level == ReadLevel::kStrong) {
+  const bool bounded = operation.level == ReadLevel::kBounded;
+  if (operation.level == ReadLevel::kStrong ||
+      (bounded && set_->leads() && !set_->Within(services_.staleness))) {
     co_return co_await set_->ReadBarrier();
   }
   if (set_->leads()) {
-    co_return Status::Ok();
+    co_return co_await ReachSession(operation.session_token());
   }
-  if (!AnyReplica(operation) ||
-      !(co_await set_->WaitApplied(operation.session_token(), kSessionWait)).ok()) {
+  if (!(co_await set_->WaitApplied(operation.session_token(), kSessionWait)).ok() ||
+      !AnyReplica(operation)) {
     co_return Status(Code::kNotLeader, "only the leader is sure to be new enough");
   }
   co_return Status::Ok();
 }
 
 runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits least, Payer payer) {
+  const uint64_t damage = services_.state.damage_met();
+  const uint64_t installs = set_->installs();
   Reply reply = co_await operation.Run(*this);
+  if (!operation.writes() && (installs % 2 != 0 || set_->installs() != installs)) {
+    reply = MakeReply(Status(Code::kNotLeader, "a snapshot is being taken in here"), {});
+  }
+  if (reply.status.code() == Code::kCorruption && services_.state.damage_met() != damage &&
+      co_await set_->ReportDamage(reply.status)) {
+    reply = MakeReply(Status(Code::kNotLeader, "the state here is damaged"), reply.charge);
+  }
   if (set_->replicated() && operation.writes() && DependsOnData(reply.status.code()) &&
       !Active(Mutant::kBareRefusal)) {
     if (Status sure = co_await set_->ReadBarrier(); !sure.ok()) {
@@ -215,13 +244,15 @@ runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits lea
   co_return reply;
 }
 
-runtime::Task<Result<std::string>> Replica::Read(storage::Space space, std::string_view key) {
+runtime::Task<Result<std::string>> Replica::Read(storage::Space space, std::string_view key,
+                                                 const storage::Snapshot* snapshot) {
   std::string value;
-  Status status =
-      services_.state.Get(storage::Index(space), key, &value, storage::ReadMode::kMemoryOnly);
+  Status status = services_.state.Get(storage::Index(space), key, &value,
+                                      storage::ReadMode::kMemoryOnly, snapshot);
   if (status.code() == Code::kWouldBlock) {
-    auto get = [this, space, key = std::string(key), &value] {
-      return services_.state.Get(storage::Index(space), key, &value, storage::ReadMode::kMayWait);
+    auto get = [this, space, key = std::string(key), snapshot, &value] {
+      return services_.state.Get(storage::Index(space), key, &value, storage::ReadMode::kMayWait,
+                                 snapshot);
     };
     status = co_await runtime::OnBlocking(services_.workers, std::move(get));
   }
@@ -274,7 +305,18 @@ runtime::Task<Result<Replica::Turn>> Replica::AcquireAll() {
   co_return turn;
 }
 
-void Replica::BeginWatch() { watch_.emplace(); }
+runtime::Task<Status> Replica::Confirm(const Turn& turn, ReadLevel level) {
+  if (level == ReadLevel::kStrong || !set_->Within(services_.staleness)) {
+    ORRERY_CO_RETURN_IF_ERROR(co_await set_->ReadBarrier());
+  }
+  // Others may have led in between.
+  co_return set_->term() == turn.term ? Status::Ok()
+                                      : Status(Code::kNotLeader, "the leader has changed");
+}
+
+void Replica::BeginWatch(size_t places_max, types::Epk cut) {
+  watch_ = ChangeWatch{.places_max = places_max, .cut = std::move(cut)};
+}
 
 Result<storage::Totals> Replica::EndWatch(std::string_view cut) {
   std::optional<ChangeWatch> watch = std::exchange(watch_, std::nullopt);
@@ -282,10 +324,10 @@ Result<storage::Totals> Replica::EndWatch(std::string_view cut) {
     return Error(Code::kUnavailable, "too much has changed meanwhile");
   }
   storage::Totals before;
-  for (const ChangeWatch::Change& change : watch->changes) {
-    if (change.place < cut) {
-      before.bytes += change.totals.bytes;
-      before.items += change.totals.items;
+  for (const auto& [place, totals] : watch->changes) {
+    if (place < cut) {
+      before.bytes += totals.bytes;
+      before.items += totals.items;
     }
   }
   return before;
@@ -293,24 +335,29 @@ Result<storage::Totals> Replica::EndWatch(std::string_view cut) {
 
 // What one WriteSet changes is in one logical partition, but for the deletes of expired items.
 void Replica::Note(const storage::WriteSetView& set) {
-  if (set.change == storage::Totals()) {
+  if (set.change == storage::Totals() || watch_->spoiled) {
     return;
   }
-  ChangeWatch::Change noted{.totals = set.change};
-  bool first = true;
+  std::optional<types::Epk> noted;
   Status status = set.ForEach([&](const storage::WriteSetChange& change) {
     types::Epk place;
     if (change.space != storage::Space::kItems) {
       return;
     }
-    watch_->spoiled |=
-        !storage::ReadItemEpk(change.key, &place) || (!first && place != noted.place);
-    noted.place = std::move(place);
-    first = false;
+    watch_->spoiled |= !storage::ReadItemEpk(change.key, &place);
+    if (!watch_->cut.empty()) {
+      place = place < watch_->cut ? types::Epk() : watch_->cut;
+    }
+    watch_->spoiled |= noted && *noted != place;
+    noted = std::move(place);
   });
-  watch_->spoiled |= !status.ok() || watch_->changes.size() >= kWatchedMax;
-  if (!watch_->spoiled) {
-    watch_->changes.push_back(std::move(noted));
+  storage::Totals& totals = watch_->changes[noted.value_or(types::Epk())];
+  totals.bytes += set.change.bytes;
+  totals.items += set.change.items;
+  const bool many = watch_->cut.empty() && watch_->changes.size() > watch_->places_max;
+  watch_->spoiled |= !status.ok() || many;
+  if (watch_->spoiled) {
+    watch_->changes.clear();
   }
 }
 

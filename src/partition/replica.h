@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 
 #include "base/time.h"
 #include "partition/budget.h"
+#include "partition/horizon.h"
 #include "partition/hot_keys.h"
 #include "partition/latches.h"
 #include "partition/logical_sizes.h"
@@ -36,6 +38,8 @@ struct ReplicaServices {
   // On a cluster: whether a partition is led here, and how units are borrowed from who owns them.
   std::function<bool(PartitionId)> leads_here = {};
   std::function<runtime::Task<RequestUnits>(BudgetOwner, Budget::Ask)> borrow = {};
+  // What BoundedStaleness means.
+  replication::Staleness staleness = {};
 };
 
 struct ReplicaStats {
@@ -44,13 +48,13 @@ struct ReplicaStats {
   uint64_t charge_hundredths = 0;
 };
 
-// Where on the ring the totals of a partition changed while somebody walked over it.
+// Where on the ring the totals of a partition changed while somebody walked over it. What changes
+// at one place is one entry, and if there are too many places it is spoiled; not if it is known
+// where the partition will be cut, for then there are two: before that, and from there on.
 struct ChangeWatch {
-  struct Change {
-    types::Epk place;
-    storage::Totals totals;
-  };
-  std::vector<Change> changes;
+  size_t places_max = 0;
+  types::Epk cut;  // empty: not known
+  std::map<types::Epk, storage::Totals> changes;
   bool spoiled = false;  // something cannot be told
 };
 
@@ -74,8 +78,9 @@ class Replica final : public replication::ApplyListener {
 
   // For operations ------------------------------------------------------------------------------
 
-  // Any key of the state; kNotFound if there is none.
-  runtime::Task<Result<std::string>> Read(storage::Space space, std::string_view key);
+  // Any key of the state; kNotFound if there is none. With a snapshot: as it was then.
+  runtime::Task<Result<std::string>> Read(storage::Space space, std::string_view key,
+                                          const storage::Snapshot* snapshot = nullptr);
   // REQUIRES for the rest: on the partition's worker.
 
   // The right to evaluate a write: its latches, and the term in which it is evaluated.
@@ -86,6 +91,9 @@ class Replica final : public replication::ApplyListener {
   // Waits for the latches, then looks again whether the operation still fits this replica: while it
   // waited the partition may have been split, or the leadership lost.
   runtime::Task<Result<Turn>> Acquire(const Operation& operation, std::vector<Latch> latches);
+  // After it, what was read in this turn is what a read of this level, Strong or BoundedStaleness,
+  // would have seen. kNotLeader: it may come from an old leader.
+  runtime::Task<Status> Confirm(const Turn& turn, ReadLevel level = ReadLevel::kStrong);
   // Partition time for `count` changes: later than every time given before. The last of them is
   // returned.
   WallTime NextTime(int64_t count = 1);
@@ -101,6 +109,8 @@ class Replica final : public replication::ApplyListener {
   runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, const Turn& turn);
   // The sizes of its logical partitions.
   LogicalSizes& sizes() { return sizes_; }
+  // Of a table: before when what died may have been dropped.
+  Horizon& horizon() { return horizon_; }
   // Brings back what Recall knew before a restart. `settled` as in WriteSet.
   void Remember(const storage::OperationId& id, Lsn lsn, std::string_view result, WallTime time,
                 uint64_t settled = 0);
@@ -113,9 +123,11 @@ class Replica final : public replication::ApplyListener {
 
   // The right to evaluate for all of the partition: when it is given no write is under way.
   runtime::Task<Result<Turn>> AcquireAll();
-  // Notes where on the ring totals change from now on, until EndWatch. REQUIRES: AcquireAll's turn.
-  void BeginWatch();
-  // How much has changed before this place. kUnavailable: it cannot be told.
+  // Notes where on the ring totals change from now on, until EndWatch: at so many places, or, if it
+  // is known where that will be, only on which side of the cut. REQUIRES: AcquireAll's turn.
+  void BeginWatch(size_t places_max, types::Epk cut = {});
+  // How much has changed before this place, which is the one that was known. kUnavailable: it
+  // cannot be told.
   Result<storage::Totals> EndWatch(std::string_view cut);
   // Deletes of many logical partitions at once would spoil it.
   bool watched() const { return watch_.has_value(); }
@@ -137,6 +149,10 @@ class Replica final : public replication::ApplyListener {
   const PartitionRange& range() const { return range_; }
   // The container's definition; hold it while it is used, it may be replaced.
   std::shared_ptr<const Schema> schema() const;
+  // The term in which the schema was last found to be as new as the log knows it (rows/); on the
+  // worker.
+  std::optional<uint64_t> schema_term() const { return schema_term_; }
+  void SetSchemaTerm(uint64_t term) { schema_term_ = term; }
   Lsn applied() const { return set_->applied(); }
   storage::Totals totals() const { return set_->totals(); }
   WallTime wall() const { return services_.clock.Wall(); }
@@ -160,9 +176,12 @@ class Replica final : public replication::ApplyListener {
 
  private:
   Status CheckTarget(const Operation& operation) const;
+  bool AnyReplica(const Operation& operation) const;
   void Note(const storage::WriteSetView& set);
   // Whether what is here is new enough for the read; waits a little for it.
   runtime::Task<Status> PrepareRead(const Operation& operation);
+  // Of a leader, for reads and writes.
+  runtime::Task<Status> ReachSession(Lsn token);
   // From whom an operation's units came.
   enum class Payer : uint8_t { kNobody, kGovernor, kSlice };
   runtime::Task<Reply> RunAdmitted(Operation& operation, RequestUnits least, Payer payer);
@@ -194,10 +213,12 @@ class Replica final : public replication::ApplyListener {
   std::atomic<bool> is_frozen_ = false;
 
   // On the worker:
+  std::optional<uint64_t> schema_term_;
   std::optional<ChangeWatch> watch_;
   std::string frozen_;
   Latches latches_;
   LogicalSizes sizes_;
+  Horizon horizon_;
   WallTime last_time_;
   OutcomeMemory outcomes_;
 };

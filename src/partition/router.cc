@@ -179,35 +179,41 @@ runtime::Task<Reply> Router::Try(const Ring& ring, const PartitionRange& range,
   co_return co_await FollowLeader(operation);
 }
 
-// Until somebody answers for the partition, or the time is up.
+runtime::Task<Reply> Router::Ask(NodeId node, Operation& operation) {
+  if (node == NodeId()) {
+    co_return Reply{.status = Status(Code::kNotLeader, "nothing is heard of the nodes")};
+  }
+  if (node != remote_->self) {
+    co_return co_await Send(node, operation);
+  }
+  std::shared_ptr<Replica> replica = replicas_.Find(operation.target.partition);
+  if (replica == nullptr) {
+    co_return Reply{.status = Status(Code::kNotLeader, "the partition is not here")};
+  }
+  co_return co_await replica->Execute(operation);
+}
+
+// Until somebody answers for the partition, or the time is up. Silent nodes are passed over: by the
+// time that one is known to be silent the others elect another leader.
 runtime::Task<Reply> Router::FollowLeader(Operation& operation) {
   const PartitionId partition = operation.target.partition;
   const Instant until = clock_.Now() + kFollowTime;
-  NodeId hint = KnownLeader(partition);
+  NodeId hint = LikelyLeader(partition);
   for (int tries = 0;; ++tries) {
     std::vector<NodeId> nodes = remote_->nodes(partition);
     if (nodes.empty()) {
       co_return Reply{.status = Status(Code::kMoved, "the partition has no replicas")};
     }
-    NodeId node = hint != NodeId() ? hint : nodes[static_cast<size_t>(tries) % nodes.size()];
-    hint = NodeId();
-    Reply reply;
-    if (node == remote_->self) {
-      if (auto replica = replicas_.Find(partition)) {
-        reply = co_await replica->Execute(operation);
-      } else {
-        reply.status = Status(Code::kNotLeader, "the partition is not here");
-      }
-    } else {
-      reply = co_await Send(node, operation);
-    }
+    NodeId node = hint != NodeId() ? hint : NextInTurn(nodes, tries);
+    Reply reply = co_await Ask(node, operation);
     Code code = reply.status.code();
     operation.again |= code == Code::kUnknownOutcome && operation.writes();
     if (!TryElsewhere(code) && !(operation.again && SaysNothing(code))) {
       LearnLeader(partition, node);
       co_return reply;
     }
-    hint = reply.leader;
+    ForgetLeader(partition, node);
+    hint = IfAlive(reply.leader);
     if (clock_.Now() >= until) {
       co_return Reply{
           .status = operation.again
@@ -225,10 +231,31 @@ runtime::Task<Reply> Router::FollowLeader(Operation& operation) {
   }
 }
 
-NodeId Router::KnownLeader(PartitionId partition) const {
+NodeId Router::IfAlive(NodeId node) const {
+  return !remote_->alive || remote_->alive(node) ? node : NodeId();
+}
+
+// Whom the replica here follows, or who answered last; 0 if nobody is known and alive.
+NodeId Router::LikelyLeader(PartitionId partition) const {
+  if (std::shared_ptr<Replica> replica = replicas_.Find(partition)) {
+    if (NodeId leader = IfAlive(replica->set().leader_node()); leader != NodeId()) {
+      return leader;
+    }
+  }
   std::lock_guard lock(leaders_mutex_);
   auto found = leaders_.find(partition);
-  return found == leaders_.end() ? NodeId() : found->second;
+  return found == leaders_.end() ? NodeId() : IfAlive(found->second);
+}
+
+// One after the other of those that are alive; 0 if none is.
+NodeId Router::NextInTurn(const std::vector<NodeId>& nodes, int tries) const {
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    NodeId node = nodes[(static_cast<size_t>(tries) + i) % nodes.size()];
+    if (IfAlive(node) != NodeId()) {
+      return node;
+    }
+  }
+  return NodeId();
 }
 
 void Router::LearnLeader(PartitionId partition, NodeId node) {
@@ -237,6 +264,14 @@ void Router::LearnLeader(PartitionId partition, NodeId node) {
     leaders_.clear();
   }
   leaders_[partition] = node;
+}
+
+void Router::ForgetLeader(PartitionId partition, NodeId node) {
+  std::lock_guard lock(leaders_mutex_);
+  auto found = leaders_.find(partition);
+  if (found != leaders_.end() && found->second == node) {
+    leaders_.erase(found);
+  }
 }
 
 runtime::Task<Reply> Router::Send(NodeId node, const Operation& operation) {

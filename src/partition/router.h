@@ -63,7 +63,10 @@ struct Remote {
   // Those that should have a replica of the partition.
   std::function<std::vector<NodeId>(PartitionId)> nodes;
   // kUnavailable: it was not sent. kUnknownOutcome: it may have been handled.
+  // It ends when nothing is heard of the node any more.
   std::function<runtime::Task<Result<std::string>>(NodeId, std::string)> call;
+  // Whether anything was heard of a node lately; others are not asked. Empty: of all.
+  std::function<bool(NodeId)> alive = {};
   bool always = false;  // even what is here goes through `call`; for tests
 };
 
@@ -96,9 +99,13 @@ class Router {
   std::optional<Flights::Flight> Name(Operation& operation);
   runtime::Task<Reply> Try(const Ring& ring, const PartitionRange& range, Operation& operation);
   runtime::Task<Reply> Send(NodeId node, const Operation& operation);
+  runtime::Task<Reply> Ask(NodeId node, Operation& operation);
   runtime::Task<Reply> FollowLeader(Operation& operation);
-  NodeId KnownLeader(PartitionId partition) const;
+  NodeId IfAlive(NodeId node) const;
+  NodeId LikelyLeader(PartitionId partition) const;
+  NodeId NextInTurn(const std::vector<NodeId>& nodes, int tries) const;
   void LearnLeader(PartitionId partition, NodeId node);
+  void ForgetLeader(PartitionId partition, NodeId node);
 
   ReplicaTable& replicas_;
   const OperationRegistry& registry_;

@@ -1,13 +1,16 @@
 #include "partition/router.h"
 
 #include <future>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "partition/replica.h"
+#include "storage/damaged_engine.h"
 
 namespace orrery::partition {
 namespace {
@@ -21,11 +24,37 @@ class FakeReplicaSet final : public replication::ReplicaSet {
   bool leads() const override { return leading; }
   uint64_t term() const override { return 1; }
   Task<Result<Lsn>> Commit(storage::WriteSet, uint64_t) override { co_return Lsn(++last); }
-  Task<Status> ReadBarrier() override { co_return Status::Ok(); }
+  // Applies what is committed.
+  bool Within(const replication::Staleness& bound) const override {
+    return bound.time >= age.load();
+  }
+  uint64_t installs() const override { return installed; }
+  Task<Status> ReadBarrier() override {
+    ++barriers;
+    if (deposed) {
+      co_return Status(Code::kNotLeader);
+    }
+    last = std::max<uint64_t>(last, committed);
+    co_return Status::Ok();
+  }
+  bool replicated() const override { return has_others; }
+  Task<bool> ReportDamage(Status) override {
+    ++damaged;
+    co_return has_others.load();
+  }
   Lsn applied() const override { return Lsn(last); }
   storage::Totals totals() const override { return {}; }
+  NodeId leader_node() const override { return leader; }
 
   std::atomic<bool> leading = true;
+  std::atomic<NodeId> leader = NodeId();
+  std::atomic<bool> has_others = false;
+  std::atomic<bool> deposed = false;  // and does not know it
+  std::atomic<Duration> age = Duration();
+  std::atomic<uint64_t> installed = 0;
+  std::atomic<int> barriers = 0;
+  std::atomic<int> damaged = 0;
+  std::atomic<uint64_t> committed = 0;
   std::atomic<uint64_t> last = 0;
 };
 
@@ -41,13 +70,42 @@ class Ping final : public Operation {
     return std::make_unique<Ping>(decoder.Bool());
   }
   RequestUnits least_price() const override { return RequestUnits(5); }
+  Lsn session_token() const override { return session; }
   Task<Reply> Run(Replica& replica) override {
+    if (session > replica.applied()) {
+      co_return replica.MakeReply(Status(Code::kSessionNotReached), RequestUnits(1));
+    }
+    if (during) {
+      during();
+    }
     Reply reply = replica.MakeReply(Status(), RequestUnits(10));
     reply.body = "worker " + std::to_string(runtime::Worker::Current()->index()) + " id " +
                  std::to_string(id.low);
     co_return reply;
   }
   const bool write;
+  Lsn session;
+  std::function<void()> during;
+};
+
+// Reads a key, or says that what it read means nothing.
+class Look final : public Operation {
+ public:
+  explicit Look(bool reads) : reads(reads) {}
+  OperationKind kind() const override { return OperationKind::kReadItem; }
+  bool writes() const override { return false; }
+  bool runs_anywhere() const override { return true; }
+  void Encode(Encoder&) const override {}
+  RequestUnits least_price() const override { return RequestUnits(1); }
+  Task<Reply> Run(Replica& replica) override {
+    Status status(Code::kCorruption, "malformed");
+    if (reads) {
+      auto value = co_await replica.Read(storage::Space::kItems, "a");
+      status = value ? Status::Ok() : value.error();
+    }
+    co_return replica.MakeReply(std::move(status), RequestUnits(1));
+  }
+  const bool reads;
 };
 
 class RouterTest : public testing::Test {
@@ -94,8 +152,11 @@ class RouterTest : public testing::Test {
 
   ManualClock clock;
   runtime::WorkerPool pool{2};
-  std::unique_ptr<storage::Engine> state = storage::OpenMemoryEngine(
-      storage::MakeMemoryDisk(), {.spaces = {"replica", "items", "index", "catalog"}});
+  std::atomic<bool> damaged = false;  // the files of the state
+  std::unique_ptr<storage::Engine> state = std::make_unique<storage::DamagedEngine>(
+      storage::OpenMemoryEngine(storage::MakeMemoryDisk(),
+                                {.spaces = {"replica", "items", "index", "catalog"}}),
+      damaged);
   ReplicaServices services{.state = *state, .workers = pool, .clock = clock};
   ReplicaTable replicas;
   OperationRegistry registry;
@@ -218,6 +279,151 @@ TEST_F(RouterTest, WhatIsTriedAgainHasItsIdAndHasNotSettledMeanwhile) {
   EXPECT_EQ(next.settled, next.id.low) << "now all have ended";
 }
 
+// Three other nodes with replicas of a partition. One that is frozen answers nothing until it is
+// known to be silent, as a transport has it.
+class OtherNodes {
+ public:
+  Remote MakeRemote() {
+    Remote remote{.self = NodeId(1)};
+    remote.nodes = [](PartitionId) { return std::vector{NodeId(2), NodeId(3), NodeId(4)}; };
+    remote.call = [this](NodeId node, std::string) { return Call(node); };
+    remote.alive = [this](NodeId node) {
+      std::lock_guard lock(mutex_);
+      return !silent_.contains(node);
+    };
+    return remote;
+  }
+  void Lead(NodeId node) {
+    std::lock_guard lock(mutex_);
+    leader_ = node;
+  }
+  void Freeze(NodeId node) {
+    std::lock_guard lock(mutex_);
+    frozen_ = node;
+  }
+  void FallSilent(NodeId node) {
+    std::vector<Resume> waiting;
+    {
+      std::lock_guard lock(mutex_);
+      silent_.insert(node);
+      waiting = std::exchange(waiting_, {});
+    }
+    for (Resume& resume : waiting) {
+      resume(Error(Code::kUnknownOutcome, "nothing is heard of it"));
+    }
+  }
+  size_t waiting() {
+    std::lock_guard lock(mutex_);
+    return waiting_.size();
+  }
+  size_t asked() {
+    std::lock_guard lock(mutex_);
+    return asked_.size();
+  }
+  std::vector<NodeId> TakeAsked() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(asked_, {});
+  }
+
+ private:
+  using Resume = std::function<void(Result<std::string>)>;
+  Task<Result<std::string>> Call(NodeId node) {
+    Reply reply;
+    bool hangs = false;
+    {
+      std::lock_guard lock(mutex_);
+      asked_.push_back(node);
+      hangs = node == frozen_;
+      if (node != leader_) {
+        reply.status = Status(Code::kNotLeader);
+        reply.leader = leader_;
+      }
+    }
+    if (hangs) {
+      auto wait = [this](Resume resume) {
+        std::lock_guard lock(mutex_);
+        waiting_.push_back(std::move(resume));
+      };
+      co_return co_await runtime::Suspend<Result<std::string>>(std::move(wait));
+    }
+    std::string answer;
+    Encoder encoder(answer);
+    reply.Encode(encoder);
+    co_return answer;
+  }
+
+  std::mutex mutex_;
+  NodeId leader_;
+  NodeId frozen_;
+  std::set<NodeId> silent_;
+  std::vector<NodeId> asked_;
+  std::vector<Resume> waiting_;
+};
+
+TEST_F(RouterTest, ALeaderThatFallsSilentIsPassedOver) {
+  OtherNodes others;
+  others.Lead(NodeId(2));
+  router.SetRemote(others.MakeRemote());
+  Ping before;
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), before).status.ok());
+  EXPECT_EQ(others.TakeAsked(), std::vector{NodeId(2)});
+  others.Freeze(NodeId(2));
+  std::thread others_notice([&] {
+    while (others.waiting() == 0) {
+      std::this_thread::yield();
+    }
+    others.FallSilent(NodeId(2));
+    while (others.asked() < 4) {  // they still name the silent one
+      std::this_thread::yield();
+    }
+    others.Lead(NodeId(3));
+  });
+  Ping under_way;
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), under_way).status.ok());
+  others_notice.join();
+  others.TakeAsked();
+  Ping after;
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), after).status.ok());
+  EXPECT_EQ(others.TakeAsked(), std::vector{NodeId(3)});
+  EXPECT_EQ(others.waiting(), 0u) << "nobody asked it again";
+}
+
+TEST_F(RouterTest, WhoAnsweredLastIsForgottenWhenItDoesNotLeadAnyMore) {
+  OtherNodes others;
+  others.Lead(NodeId(4));
+  Remote remote = others.MakeRemote();
+  remote.call = [this, call = remote.call](NodeId node, std::string message) {
+    clock.Advance(std::chrono::seconds(6));
+    return call(node, std::move(message));
+  };
+  router.SetRemote(std::move(remote));
+  Ping ping;
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  others.TakeAsked();
+  others.Lead(NodeId());
+  EXPECT_EQ(Execute(RingOf(old_range, 1), ping).status.code(), Code::kUnavailable);
+  EXPECT_EQ(others.TakeAsked().front(), NodeId(4));
+  others.Lead(NodeId(2));
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  EXPECT_EQ(others.TakeAsked(), std::vector{NodeId(2)});
+}
+
+TEST_F(RouterTest, TheReplicaHereTellsFirstWhoLeads) {
+  auto replica = MakeReplica(old_range, 1);
+  auto& set = static_cast<FakeReplicaSet&>(replica->set());
+  set.leading = false;
+  OtherNodes others;
+  others.Lead(NodeId(2));
+  router.SetRemote(others.MakeRemote());
+  Ping ping;
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  others.TakeAsked();
+  others.Lead(NodeId(3));
+  set.leader = NodeId(3);
+  EXPECT_TRUE(Execute(RingOf(old_range, 1), ping).status.ok());
+  EXPECT_EQ(others.TakeAsked(), std::vector{NodeId(3)}) << "not the one that answered last";
+}
+
 TEST_F(RouterTest, AReplicaThatIsBehindTheCatalogForAMomentIsWaitedFor) {
   auto replica = MakeReplica(old_range, 1);
   newest = RingOf(old_range, 2);
@@ -290,6 +496,77 @@ TEST_F(RouterTest, AReplicaThatDoesNotLeadRefusesWritesAndServesReads) {
   Ping read(false);
   EXPECT_EQ(Execute(RingOf(old_range, 1), write).status.code(), Code::kNotLeader);
   EXPECT_TRUE(Execute(RingOf(old_range, 1), read).status.ok());
+}
+
+// A follower has shown entry 5 to the client; the leader has applied less.
+TEST_F(RouterTest, ALeaderFirstAppliesWhatASessionHasSeen) {
+  auto replica = MakeReplica(old_range, 1);
+  auto& set = static_cast<FakeReplicaSet&>(replica->set());
+  set.has_others = true;
+  for (bool write : {false, true}) {
+    Ping ping(write);
+    auto code = [&](uint64_t token) {
+      ping.session = Lsn(token);
+      return Execute(RingOf(old_range, 1), ping).status.code();
+    };
+    set.last = 3;
+    set.committed = 5;
+    EXPECT_EQ(code(3), Code::kOk);
+    EXPECT_EQ(set.last, 3u) << "nothing had to be waited for";
+    EXPECT_EQ(code(5), Code::kOk);
+    EXPECT_EQ(code(6), Code::kSessionNotReached) << "nobody can have seen it";
+    set.deposed = true;
+    EXPECT_EQ(code(6), Code::kNotLeader) << "another may know it";
+    set.deposed = false;
+  }
+}
+
+TEST_F(RouterTest, ABoundedReadIsAnsweredByAReplicaThatIsSurelyNewEnough) {
+  auto replica = MakeReplica(old_range, 1);
+  replica->SetGoverned(false);
+  auto& set = static_cast<FakeReplicaSet&>(replica->set());
+  set.has_others = true;
+  set.leading = false;
+  Ping read(false);
+  read.level = ReadLevel::kBounded;
+  set.age = services.staleness.time;
+  EXPECT_TRUE(replica->MayServe(read));
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kOk);
+  set.age = services.staleness.time + Duration(1);
+  EXPECT_FALSE(replica->MayServe(read));
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kNotLeader);
+  EXPECT_EQ(set.barriers, 0);
+}
+
+TEST_F(RouterTest, ALeaderAsksTheOthersBeforeABoundedReadIfItMayBeTooOld) {
+  auto replica = MakeReplica(old_range, 1);
+  auto& set = static_cast<FakeReplicaSet&>(replica->set());
+  set.has_others = true;
+  Ping read(false);
+  read.level = ReadLevel::kBounded;
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kOk);
+  EXPECT_EQ(set.barriers, 0);
+  set.age = services.staleness.time + Duration(1);
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kOk);
+  EXPECT_EQ(set.barriers, 1);
+  set.deposed = true;
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kNotLeader);
+}
+
+TEST_F(RouterTest, WhatWasReadWhileASnapshotWasTakenInIsNotShown) {
+  auto replica = MakeReplica(old_range, 1);
+  auto& set = static_cast<FakeReplicaSet&>(replica->set());
+  set.has_others = true;
+  set.leading = false;
+  Ping read(false);
+  read.level = ReadLevel::kEventual;
+  replica->SetGoverned(false);
+  set.installed = 1;
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kNotLeader);
+  set.installed = 2;
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kOk);
+  read.during = [&] { set.installed = 4; };
+  EXPECT_EQ(Execute(RingOf(old_range, 1), read).status.code(), Code::kNotLeader);
 }
 
 TEST_F(RouterTest, OverItsBudgetAReplicaThrottlesAndCountsIt) {
@@ -392,6 +669,25 @@ TEST_F(RouterTest, AReplicaTableAtTheAddressOfAnOldOneShowsItsOwnReplicas) {
   table.emplace();
   table->Add({replica});
   EXPECT_EQ(table->Find(PartitionId(1)), replica);
+}
+
+TEST_F(RouterTest, AReplicaWhoseFilesAreDamagedSaysSoAndLeavesTheAnswerToOthers) {
+  auto replica = MakeReplica(old_range, 1);
+  auto& set = static_cast<FakeReplicaSet&>(replica->set());
+  auto look = [&](bool reads) {
+    Look operation(reads);
+    operation.target = {ContainerId(1), old_range.id, old_range.generation, 1};
+    return Run(replica->Execute(operation)).status.code();
+  };
+  set.has_others = true;
+  EXPECT_EQ(look(true), Code::kNotFound);
+  damaged = true;
+  EXPECT_EQ(look(true), Code::kNotLeader);
+  EXPECT_EQ(set.damaged, 1);
+  EXPECT_EQ(look(false), Code::kCorruption) << "every replica has these bytes";
+  EXPECT_EQ(set.damaged, 1);
+  set.has_others = false;
+  EXPECT_EQ(look(true), Code::kCorruption) << "nobody else can answer";
 }
 
 }  // namespace

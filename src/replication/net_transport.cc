@@ -126,6 +126,12 @@ Task<Result<std::string>> NetTransport::Call(NodeId to, std::string request) {
   co_return co_await client->Call(std::move(request));
 }
 
+void NetTransport::EndCalls(NodeId to) {
+  if (auto client = Find(to)) {
+    client->EndCalls();
+  }
+}
+
 Task<Result<std::string>> NetTransport::CallAddress(std::string host_port, std::string request) {
   ORRERY_CO_TRY(net::HostPort where, net::ParseHostPort(host_port));
   auto client = std::make_shared<PeerClient>(workers_, where.host, where.port, options_);

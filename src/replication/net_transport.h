@@ -51,6 +51,7 @@ class NetTransport final : public Transport {
 
   void Send(NodeId to, std::string frame) override;
   runtime::Task<Result<std::string>> Call(NodeId to, std::string request) override;
+  void EndCalls(NodeId to) override;
   // To whoever listens there, over a connection for this call alone.
   runtime::Task<Result<std::string>> CallAddress(std::string host_port, std::string request);
 

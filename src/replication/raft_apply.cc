@@ -1,4 +1,4 @@
-// RaftReplicaSet: committed entries into the state, reads, log cuts, snapshots.
+// RaftReplicaSet: committed entries into the state, log cuts, snapshots.
 #include <algorithm>
 
 #include "base/log.h"
@@ -138,6 +138,7 @@ void RaftReplicaSet::OnApplied(Lsn first, std::vector<LogEntry> entries, const S
     waiting.resume(waiting.index);
   }
   WakeReaders();
+  TakeProof();
   FlushProposals();
   ScheduleApply();
 }
@@ -148,6 +149,8 @@ void RaftReplicaSet::CommitChanges() {
          changes_.front().first <= core_->stored()) {
     auto [index, configuration] = std::move(changes_.front());
     changes_.pop_front();
+    CountMoves(configurations_.empty() ? base_.configuration : configurations_.back().second,
+               configuration);
     configurations_.emplace_back(index, configuration);
     log::Debug("members changed", {{"group", group_.ToString()},
                                    {"replica", self_.ToString()},
@@ -164,156 +167,6 @@ void RaftReplicaSet::NoteMembership(const Configuration& configuration) {
   bool member = configuration.Find(self_) != nullptr;
   gone_ = !member && was_member_;
   was_member_ = was_member_ || member;
-}
-
-// Reads -------------------------------------------------------------------------------------------
-
-runtime::Task<Status> RaftReplicaSet::ReadBarrier() {
-  if (!worker_.IsCurrent()) {
-    auto self = shared_from_this();
-    co_return co_await runtime::OnWorker(worker_, [self] { return self->ReadBarrier(); });
-  }
-  if (!leads()) {
-    co_return Status(Code::kNotLeader, "this replica does not lead");
-  }
-  if (Active(Mutant::kReadHere) || (HasLease() && applied() >= core_->commit())) {
-    co_return Status::Ok();
-  }
-  auto start = [this](std::function<void(Status)> resume) {
-    bool first = read_queue_.empty() && !read_round_;
-    read_queue_.push_back({Lsn(), std::move(resume)});
-    if (first) {
-      worker_.Post([self = shared_from_this()] { self->StartReadRound(); });
-    }
-  };
-  co_return co_await runtime::SuspendHere<Status>(std::move(start));
-}
-
-// Asks the others whether the term is still this one; all reads that wait share the question.
-void RaftReplicaSet::StartReadRound() {
-  if (stopped_ || read_round_ || read_queue_.empty()) {
-    return;
-  }
-  if (!leads()) {
-    for (ReadWait& wait : std::exchange(read_queue_, {})) {
-      wait.resume(Status(Code::kNotLeader, "this replica does not lead any more"));
-    }
-    return;
-  }
-  ReadRound round{.number = next_round_++, .started = host_.clock().Now()};
-  for (ReadWait& wait : std::exchange(read_queue_, {})) {
-    wait.index = std::max(wait.index, core_->commit());
-    round.waits.push_back(std::move(wait));
-  }
-  read_round_ = std::move(round);
-  if (HasLease()) {
-    return ConfirmReads();
-  }
-  std::string body;
-  Encoder encoder(body);
-  encoder.U64(core_->term());
-  encoder.U64(read_round_->number);
-  for (const Member& member : core_->configuration().members) {
-    if (member.role == Role::kVoter && member.id != self_) {
-      SendSmall(member.id, member.node, FrameKind::kProbe, body);
-    }
-  }
-  host_.Schedule(*this);
-  std::string own = body;
-  Encoder(own).Bool(true);
-  OnProbeAck(self_, Decoder(own));
-}
-
-void RaftReplicaSet::OnProbeAck(ReplicaId from, Decoder body) {
-  uint64_t term = body.U64();
-  uint64_t number = body.U64();
-  bool agrees = body.Bool();
-  if (!body.ok() || !agrees || !read_round_ || number != read_round_->number ||
-      term != core_->term() || !core_->leads()) {
-    return;
-  }
-  const Configuration& configuration = core_->configuration();
-  const Member* member = configuration.Find(from);
-  auto& acks = read_round_->acks;
-  if (member == nullptr || member->role != Role::kVoter ||
-      std::ranges::find(acks, from) != acks.end()) {
-    return;
-  }
-  acks.push_back(from);
-  if (acks.size() <= configuration.voters() / 2) {
-    return;
-  }
-  ConfirmReads();
-}
-
-// This replica led when the round began: what was committed then is all that they must see.
-void RaftReplicaSet::ConfirmReads() {
-  for (ReadWait& wait : std::exchange(read_round_, std::nullopt)->waits) {
-    read_waits_.push_back(std::move(wait));
-  }
-  WakeReaders();
-  StartReadRound();
-}
-
-// The leader sends its time with each append, and gets back the newest that a follower has seen.
-void RaftReplicaSet::OnStamp(const Message& message, uint64_t stamp) {
-  if (message.kind == MessageKind::kAppend && message.term >= core_->term()) {
-    heard_stamp_ = message.term == stamp_term_ ? std::max(heard_stamp_, stamp) : stamp;
-    stamp_term_ = message.term;
-  } else if (message.kind == MessageKind::kAppendResult && message.term == core_->term() &&
-             core_->leads()) {
-    Instant& newest = confirmed_[message.from];
-    newest = std::max(newest, Instant(Duration(static_cast<int64_t>(stamp))));
-  }
-}
-
-bool RaftReplicaSet::HasLease() const {
-  if (!options_.lease_reads || !leads() || no_lease_term_ == core_->term() ||
-      transfer_to_ != ReplicaId()) {
-    return false;
-  }
-  std::vector<Instant> times;
-  for (const Member& member : core_->configuration().members) {
-    if (member.role == Role::kVoter) {
-      auto found = confirmed_.find(member.id);
-      times.push_back(member.id == self_          ? Instant::max()
-                      : found == confirmed_.end() ? Instant()
-                                                  : found->second);
-    }
-  }
-  std::ranges::sort(times, std::greater());
-  if (times.empty()) {
-    return false;
-  }
-  Instant quorum = times[times.size() / 2];
-  Duration lease = options_.election_timeout * 9 / 10;
-  return quorum == Instant::max() || host_.clock().Now() < quorum + lease;
-}
-
-void RaftReplicaSet::WakeReaders() {
-  std::vector<ReadWait> ready;
-  std::erase_if(read_waits_, [&](ReadWait& wait) {
-    if (wait.index > applied() && !Active(Mutant::kReadUnapplied)) {
-      return false;
-    }
-    ready.push_back(std::move(wait));
-    return true;
-  });
-  for (ReadWait& wait : ready) {
-    wait.resume(Status::Ok());
-  }
-}
-
-runtime::Task<Status> RaftReplicaSet::WaitApplied(Lsn lsn, Duration longest) {
-  Instant until = host_.clock().Now() + longest;
-  while (applied() < lsn && !Active(Mutant::kIgnoreSession)) {
-    if (host_.clock().Now() >= until) {
-      co_return Status(Code::kSessionNotReached,
-                       "this replica has not yet applied " + lsn.ToString());
-    }
-    co_await runtime::Sleep(kPollPause);
-  }
-  co_return Status::Ok();
 }
 
 // What is committed at an index is the same in every log that has an entry of that term there.
@@ -438,6 +291,7 @@ runtime::Task<> RaftReplicaSet::Install(std::shared_ptr<RaftReplicaSet> self, Sn
   cache_.Reset(meta.index);
   log_last_ = meta.index;
   TakeRecord(*record);
+  TakeProof();
   log::Info("snapshot installed", {{"group", group_.ToString()},
                                    {"index", meta.index.ToString()},
                                    {"applied", record->applied.ToString()}});
@@ -466,6 +320,7 @@ runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const
     co_return Error(Code::kUnavailable, "the replica was deleted meanwhile");
   }
   taking_in_ = true;
+  ++installs_;  // stays so if it fails: the state is in pieces
   auto install = [this, &got, &meta]() -> Status {
     auto log = store_.Log(group_);
     if (!log || log->identity.id != self_) {
@@ -494,6 +349,7 @@ runtime::Task<Result<storage::ReplicaRecord>> RaftReplicaSet::InstallFiles(const
   if (!status.ok()) {
     co_return Error(Code::kCorruption, status.ToString());
   }
+  ++installs_;
   co_return store_.Record(group_);
 }
 

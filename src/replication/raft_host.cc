@@ -259,6 +259,7 @@ runtime::Task<> RaftHost::HeartbeatLoop(runtime::Gate::Pass pass) {
       transport_.Send(id, heartbeat);
     }
     for (NodeId id : silent) {
+      transport_.EndCalls(id);
       Tell(id, false);
     }
     for (Duration waited{}; waited < options_.set.heartbeat && !stopping_; waited += kTickPause) {

@@ -75,15 +75,20 @@ class RaftHost {
   void SetPeers(std::vector<NodeId> peers);
   // How long nothing was heard of a node; zero for this one.
   Duration SilentFor(NodeId node) const;
+  // Calls to a node that is not end with kUnknownOutcome when that is noticed.
   bool Alive(NodeId node) const { return SilentFor(node) < options_.set.election_timeout; }
 
   // The state was flushed: logs may be cut.
   void OnFlushed();
 
+  // Replicas of partitions that have moved, in sets that were led here then.
+  uint64_t moves() const { return moves_; }
+
   // For groups, on their worker.
   void Send(runtime::Worker& worker, NodeId to, GroupId group, ReplicaId to_replica,
             ReplicaId from_replica, FrameKind kind, std::string_view body);
   void Schedule(RaftReplicaSet& set);  // its deadline may have come nearer
+  void CountMove() { ++moves_; }
 
   NodeId self() const { return self_; }
   storage::Store& store() { return store_; }
@@ -126,6 +131,7 @@ class RaftHost {
   std::vector<PerWorker> per_worker_;  // each on its worker
   runtime::Gate gate_;
   std::atomic<bool> stopping_ = false;
+  std::atomic<uint64_t> moves_ = 0;
 };
 
 }  // namespace orrery::replication

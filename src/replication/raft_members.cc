@@ -1,5 +1,6 @@
 // RaftReplicaSet: who the members are, who leads, and when a group may sleep.
 #include <algorithm>
+#include <tuple>
 
 #include "base/log.h"
 #include "replication/raft_host.h"
@@ -37,12 +38,20 @@ bool RaftReplicaSet::whole() const {
 }
 
 // The next configuration on the way from `now` to the placement: first everybody comes as a
-// standby, then those who have caught up vote, then who should not vote stops, then the others go.
+// standby, then those who have caught up vote, then who should not vote stops and the others go.
 // Where a replica takes the place of another on the same node, the old one goes first if enough
-// others vote; else it has stopped already, because it is broken.
+// others vote; else it has stopped already, because it is broken. Of several that can go it is the
+// one that has least: no voter goes while one that stays lacks the last change, and one that is
+// dead would lack it for ever.
 std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configuration& now) const {
   Configuration next = now;
   const Member* in_the_way = nullptr;
+  auto goes_first = [this](const Member& member, const Member* than) {
+    auto order = [this](const Member& one) {
+      return std::tuple(one.id == self_, one.role == Role::kVoter, core_->Match(one.id));
+    };
+    return than == nullptr || order(member) < order(*than);
+  };
   // Another one on the node of a member that should come, if it can go first.
   auto before_it = [&now](const Member& wanted) -> const Member* {
     for (const Member& member : now.members) {
@@ -62,7 +71,7 @@ std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configurati
       next.members.push_back({wanted.id, wanted.node, Role::kStandby});
       return next;
     }
-    in_the_way = other;
+    in_the_way = goes_first(*other, in_the_way) ? other : in_the_way;
   }
   bool all_vote = true;
   for (Member& member : next.members) {
@@ -75,7 +84,7 @@ std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configurati
       member.role = Role::kVoter;
       return next;
     }
-    if (const Member* other = before_it(member)) {
+    if (const Member* other = before_it(member); other && goes_first(*other, in_the_way)) {
       in_the_way = other;  // it came while there were too few others
     }
   }
@@ -90,20 +99,22 @@ std::optional<Configuration> RaftReplicaSet::NextConfiguration(const Configurati
   if (!all_vote) {
     return std::nullopt;  // nobody leaves before the new ones vote
   }
+  Member* goes = nullptr;
   for (Member& member : next.members) {
     const Member* wanted = desired_->Find(member.id);
-    if (wanted != nullptr && wanted->role == Role::kStandby && member.role == Role::kVoter &&
-        member.id != self_) {
-      member.role = Role::kStandby;
-      return next;
+    bool stays = wanted != nullptr && (wanted->role == member.role || wanted->role == Role::kVoter);
+    if (!stays && member.id != self_ && goes_first(member, goes)) {
+      goes = &member;
     }
   }
-  for (const Member& member : now.members) {
-    if (desired_->Find(member.id) == nullptr && member.id != self_) {
-      return without(member.id);
-    }
+  if (goes == nullptr) {
+    return std::nullopt;
   }
-  return std::nullopt;
+  if (desired_->Find(goes->id) == nullptr) {
+    return without(goes->id);
+  }
+  goes->role = Role::kStandby;
+  return next;
 }
 
 void RaftReplicaSet::Reconcile() {
@@ -131,6 +142,24 @@ void RaftReplicaSet::Reconcile() {
   }
 }
 
+// A replica that votes from now on, while one on another node is to go, has moved. The catalog does
+// not move: it is on every node.
+void RaftReplicaSet::CountMoves(const Configuration& before, const Configuration& now) {
+  if (!leads() || !desired_ || group_ == GroupId(0)) {
+    return;
+  }
+  for (const Member& member : now.members) {
+    const Member* was = before.Find(member.id);
+    bool comes = member.role == Role::kVoter && (was == nullptr || was->role != Role::kVoter);
+    auto goes = [&](const Member& other) {
+      return desired_->Find(other.id) == nullptr && other.node != member.node;
+    };
+    if (comes && std::ranges::any_of(now.members, goes)) {
+      host_.CountMove();
+    }
+  }
+}
+
 Result<ReplicaSet::Holders> RaftReplicaSet::HoldersOf(Lsn lsn) const {
   if (!leads() || core_->changing()) {
     return Error(Code::kNotLeader, "this replica does not lead, or its members change");
@@ -149,6 +178,9 @@ Result<ReplicaSet::Holders> RaftReplicaSet::HoldersOf(Lsn lsn) const {
     }
     if ((self ? core_->stored() : core_->Match(member.id)) >= lsn) {
       known.holders.push_back(member.node);
+    }
+    if (!host_.Alive(member.node)) {
+      known.silent.push_back(member.node);
     }
   }
   return known;
@@ -180,7 +212,8 @@ void RaftReplicaSet::TransferAway() {
 }
 
 void RaftReplicaSet::AskToLead() {
-  if (!stopped_ && core_ != nullptr && core_->leader() != ReplicaId() && !core_->leads()) {
+  if (!stopped_ && !damaged_ && core_ != nullptr && core_->leader() != ReplicaId() &&
+      !core_->leads()) {
     SendSmall(core_->leader(), leader_node(), FrameKind::kWant, "");
   }
 }

@@ -83,6 +83,7 @@ void RaftReplicaSet::Start(std::vector<LogEntry> heads, bool eager) {
   }
   start.entries = std::move(heads);
   started_ = last_activity_ = host_.clock().Now();
+  life_ = host_.random().Next();
   ask_at_ = started_ + options_.election_timeout;
   if (eager) {
     eager_until_ = last_activity_ + kEagerTime;
@@ -107,8 +108,11 @@ void RaftReplicaSet::Fail(const std::string& why) {
 }
 
 Instant RaftReplicaSet::deadline() const {
-  if (stopped_ || quiet_ || core_ == nullptr) {
+  if (stopped_ || core_ == nullptr) {
     return Instant::max();
+  }
+  if (quiet_) {
+    return read_round_ ? read_round_->started + options_.heartbeat : Instant::max();
   }
   Instant at = core_->deadline() + quiet_total_;
   if (hint_at_ != Instant()) {
@@ -121,8 +125,14 @@ Instant RaftReplicaSet::deadline() const {
 }
 
 void RaftReplicaSet::Tick() {
-  if (stopped_ || quiet_) {
+  if (stopped_) {
     return;
+  }
+  if (quiet_) {
+    if (!read_round_ || host_.clock().Now() < deadline()) {
+      return;
+    }
+    Wake();  // the question of a read was lost, or nobody agrees that this one leads
   }
   if (!store_.healthy()) {
     return Fail("the log of this node has failed");
@@ -145,7 +155,7 @@ void RaftReplicaSet::Tick() {
   if (core_->leads()) {
     Reconcile();
     StepTransfer();
-    if (read_round_ && now - read_round_->started > options_.heartbeat) {
+    if (read_round_ && now - read_round_->started >= options_.heartbeat) {
       // Somebody did not hear it, or the answer was lost: ask again.
       for (ReadWait& wait : std::exchange(read_round_, std::nullopt)->waits) {
         read_queue_.push_back(std::move(wait));
@@ -269,7 +279,8 @@ void RaftReplicaSet::Handle(Update update) {
     if (core_->leads()) {
       barrier_ = core_->last();
       told_commit_.clear();
-      confirmed_.clear();
+      contacts_.clear();
+      wrong_.clear();
     } else {
       reading_.clear();
       FailWaiting();
@@ -284,6 +295,7 @@ void RaftReplicaSet::Handle(Update update) {
     if (core_->leads()) {
       hint_at_ = host_.clock().Now() + kHintDelay;
     }
+    NoteCommitted(core_->commit());
     CommitChanges();
     ScheduleApply();
   }

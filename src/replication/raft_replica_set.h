@@ -14,6 +14,17 @@
 // that. It needs clocks of nearly equal speed, and nobody who elects earlier (dead processes are
 // not noticed at once, a process that has just started does not vote).
 //
+// How old the state of a follower can be is told without comparing clocks:
+//
+//   1  an answer to an append carries the follower's time; the leader notes when it came
+//   2  a majority has answered appends that left after that: so this one still led then, and
+//      what others had acknowledged by the follower's time is committed here
+//   3  the next append brings that time back, with the commit index
+//   4  when that is applied, the follower has everything from before its own time
+//
+// A leader has everything from before the time at which the appends left that a majority has
+// answered, or the last round of reads began.
+//
 // A quiet group costs nothing: when all followers have everything, the leader says so, and both
 // stop their clocks. Any message of the protocol wakes them, and so does the silence of the
 // leader's node, which all of its groups notice by one heartbeat.
@@ -27,6 +38,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -61,12 +73,13 @@ enum class FrameKind : uint8_t {
   kRaft = 1,
   kProbe = 2,  // is your term still this?
   kProbeAck = 3,
-  kQuiet = 4,  // you have everything: stop the clock
-  kGone = 5,   // you are no member any more
-  kHash = 6,   // what my state was at an index
-  kWrong = 7,  // your state is not what the others have: stop
-  kAsk = 8,    // I hear nothing: am I still a member?
-  kWant = 9,   // the placement names me first, and I am well
+  kQuiet = 4,     // you have everything: stop the clock
+  kGone = 5,      // you are no member any more
+  kHash = 6,      // what my state was at an index
+  kWrong = 7,     // your state is not what the others have: stop
+  kAsk = 8,       // I hear nothing: am I still a member?
+  kWant = 9,      // the placement names me first, and I am well
+  kDamaged = 10,  // I cannot read my state
 };
 
 // How it stands with a replica, for status and repair.
@@ -106,11 +119,14 @@ class RaftReplicaSet final : public ReplicaSet,
   }
   runtime::Task<Result<Lsn>> Commit(storage::WriteSet set, uint64_t term) override;
   runtime::Task<Status> ReadBarrier() override;
+  bool Within(const Staleness& bound) const override;
+  uint64_t installs() const override { return installs_.load(std::memory_order_acquire); }
   const std::string& extra() const override { return extra_; }
   Lsn applied() const override { return Lsn(applied_.load(std::memory_order_acquire)); }
   storage::Totals totals() const override;
   runtime::Task<Status> WaitApplied(Lsn lsn, Duration longest) override;
   Result<Holders> HoldersOf(Lsn lsn) const override;
+  runtime::Task<bool> ReportDamage(Status why) override;
 
   // For the host, on the worker -------------------------------------------------------------------
   void Receive(NodeId from_node, ReplicaId from, FrameKind kind, std::string_view body);
@@ -121,6 +137,8 @@ class RaftReplicaSet final : public ReplicaSet,
   void OnFlushed();
   // What the members should be; the leader works towards it.
   void SetPlacement(Configuration desired);
+  // It is one of the first members, also if it has not heard of any. REQUIRES: before Start.
+  void SetFounder() { founder_ = true; }
   // As many members vote and are alive as should.
   bool whole() const;
   // The catalog says that the log up to this entry is committed. Returns when that is applied;
@@ -138,10 +156,10 @@ class RaftReplicaSet final : public ReplicaSet,
   void HoldLog(Duration how_long);
   SnapshotMeta SnapshotMetaNow() const { return base_; }
   RaftView view() const;
-  // No configuration has this replica any more.
   // Files of a snapshot go into the store, also after Stop: it must not be used for another replica
   // of the group until they are in. Thread-safe.
   bool taking_in() const { return taking_in_; }
+  // No configuration has this replica any more.
   bool gone() const { return gone_.load(std::memory_order_relaxed); }  // thread-safe
 
   GroupId group() const { return group_; }
@@ -211,10 +229,30 @@ class RaftReplicaSet final : public ReplicaSet,
   void OnProbeAck(ReplicaId from, Decoder body);
   void ConfirmReads();
   bool HasLease() const;
-  void OnStamp(const Message& message, uint64_t stamp);
+  // Whether one that has promised to vote for nobody else for a while may heed the message.
+  bool KeepsPromise(const Message& message) const;
+  // What is behind a message of the core:
+  //   append   now, proved, commit         u64 each; 0: none
+  //   answer   promised, heard, own time   u64 each; promised: heard, by one that keeps to leases
+  void AppendStamps(const Message& message, Encoder& encoder) const;
+  void OnStamps(const Message& message, Decoder& decoder);
+  uint64_t OwnStamp() const;
+  struct Contact {
+    Instant answered;    // when the newest append left that it answered
+    Instant promised;    // the same; it votes for nobody else within an election time-out
+    uint64_t asked = 0;  // its time in an answer; 0: none waits for a proof
+    Instant asked_at;    // when that came here
+    uint64_t proved = 0;
+  };
+  Instant QuorumTime(Instant Contact::* time) const;
+  void ProveContacts();
+  void NoteFresh(Instant at);
+  void NoteCommitted(Lsn lsn);
+  void TakeProof();
   // Members
   void Reconcile();
   std::optional<Configuration> NextConfiguration(const Configuration& now) const;
+  void CountMoves(const Configuration& before, const Configuration& now);
   void OnWant(ReplicaId from);
   void TransferTo(ReplicaId replica);
   void StepTransfer();
@@ -229,6 +267,13 @@ class RaftReplicaSet final : public ReplicaSet,
                             std::shared_ptr<storage::Snapshot> state, NodeId leader);
   void OnHash(ReplicaId from, Decoder body);
   void JudgeHashes();
+  // Damage (raft_check.cc)
+  runtime::Task<> TellDamage(std::shared_ptr<RaftReplicaSet> self);
+  void OnDamaged(ReplicaId from, Decoder body);
+  bool TakesPart(const Member& member) const;
+  bool CanSpare(ReplicaId replica) const;
+  ReplicaId WellOther() const;
+  void MakeAnew(ReplicaId replica);
   void OnCut(const SnapshotMeta& meta, const Status& status);
   // Snapshots
   runtime::Task<> Install(std::shared_ptr<RaftReplicaSet> self, SnapshotMeta meta,
@@ -252,6 +297,9 @@ class RaftReplicaSet final : public ReplicaSet,
   std::atomic<uint64_t> applied_ = 0;
   std::atomic<bool> gone_ = false;
   std::atomic<bool> taking_in_ = false;
+  std::atomic<uint64_t> installs_ = 0;
+  std::atomic<int64_t> fresh_ = 0;       // see NoteFresh
+  std::atomic<uint64_t> committed_ = 0;  // as far as is known here
   std::atomic<int64_t> bytes_ = 0;
   std::atomic<int64_t> items_ = 0;
 
@@ -276,6 +324,7 @@ class RaftReplicaSet final : public ReplicaSet,
   std::vector<Message> gated_;
   std::map<ReplicaId, std::deque<Message>> reading_;  // appends that wait for the log, by follower
 
+  bool founder_ = false;
   bool was_member_ = false;
   std::string frozen_;
   Lsn finish_at_;
@@ -290,12 +339,18 @@ class RaftReplicaSet final : public ReplicaSet,
   uint64_t next_round_ = 1;
   std::vector<ReadWait> read_waits_;  // confirmed, not applied yet
 
-  // Leases
+  // Leases and freshness
   Instant started_;
-  uint64_t heard_stamp_ = 0;  // newest of the leader of this term
+  uint64_t life_ = 0;         // makes the stamps of one process differ from those of another
+  uint64_t heard_stamp_ = 0;  // newest of the leader of stamp_term_
   uint64_t stamp_term_ = 0;
-  std::map<ReplicaId, Instant> confirmed_;  // when the newest append left that it answered
-  uint64_t no_lease_term_ = 0;              // the leadership was given away in it
+  std::map<ReplicaId, Contact> contacts_;  // of a leader
+  uint64_t no_lease_term_ = 0;             // the leadership was given away in it
+  struct Proof {
+    Instant asked;
+    Lsn commit;
+  };
+  std::optional<Proof> proof_;  // not applied yet
 
   std::optional<Configuration> desired_;
   Instant refused_until_;
@@ -305,6 +360,9 @@ class RaftReplicaSet final : public ReplicaSet,
   Lsn check_index_;  // 0: none runs
   Instant check_until_;
   std::map<ReplicaId, std::pair<Lsn, uint64_t>> hashes_;  // the last that each told
+  std::set<ReplicaId> wrong_;  // told so by this replica, as the leader of this term
+  bool damaged_ = false;       // a read of the state has failed
+  std::map<ReplicaId, Instant> damaged_others_;  // when each said so
 
   Instant eager_until_;  // calls for elections while nobody leads
   Instant next_eager_;

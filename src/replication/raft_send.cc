@@ -37,13 +37,10 @@ void RaftReplicaSet::Receive(NodeId from_node, ReplicaId from, FrameKind kind,
       if (message.kind == MessageKind::kVote && TellGone(from_node, from)) {
         return;
       }
-      if (options_.lease_reads) {
-        if (message.kind == MessageKind::kVote &&
-            host_.clock().Now() < started_ + options_.election_timeout) {
-          return;  // it may have promised a lease before it was restarted
-        }
-        OnStamp(message, decoder.U64());
+      if (options_.lease_reads && !KeepsPromise(message)) {
+        return;
       }
+      OnStamps(message, decoder);
       Handle(core_->Receive(std::move(message), Now()));
       StepTransfer();
       return;
@@ -62,6 +59,7 @@ void RaftReplicaSet::Receive(NodeId from_node, ReplicaId from, FrameKind kind,
     case FrameKind::kProbeAck: return OnProbeAck(from, decoder);
     case FrameKind::kQuiet: return OnQuiet(from_node, from, decoder);
     case FrameKind::kHash: return OnHash(from, decoder);
+    case FrameKind::kDamaged: return OnDamaged(from, decoder);
     case FrameKind::kAsk:
       if (core_->leads() && !TellGone(from_node, from)) {
         Wake();  // the next heartbeat tells it all
@@ -71,14 +69,16 @@ void RaftReplicaSet::Receive(NodeId from_node, ReplicaId from, FrameKind kind,
     case FrameKind::kWrong:
       if (core_->leader() == from && decoder.U64() == core_->term()) {
         gone_ = true;
-        Fail("its state differs from that of the other replicas");
+        Fail(damaged_ ? "its state is damaged"
+                      : "its state differs from that of the other replicas");
       }
       return;
     case FrameKind::kGone: {
       // Of one who was never a member it says nothing: it may still be added.
       Lsn newest =
           configurations_.empty() ? base_.configuration_index : configurations_.back().first;
-      if (Lsn(decoder.U64()) > newest && !core_->configuration().members.empty()) {
+      bool was_member = founder_ || !core_->configuration().members.empty();
+      if (Lsn(decoder.U64()) > newest && was_member) {
         gone_ = true;
       }
       return;
@@ -123,10 +123,7 @@ void RaftReplicaSet::SendMessage(const Message& message) {
   std::string bytes;
   Encoder encoder(bytes);
   message.Encode(encoder);
-  if (options_.lease_reads) {
-    auto now = static_cast<uint64_t>(host_.clock().Now().time_since_epoch().count());
-    encoder.U64(message.kind == MessageKind::kAppend ? now : heard_stamp_);
-  }
+  AppendStamps(message, encoder);
   host_.Send(worker_, message.node, group_, message.to, self_, FrameKind::kRaft, bytes);
 }
 

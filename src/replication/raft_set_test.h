@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "replication/raft_host.h"
+#include "storage/damaged_engine.h"
 
 namespace orrery::replication {
 
@@ -37,7 +38,27 @@ class MemoryNetwork {
       cut_.erase(id);
     }
   }
+  // Those here reach each other and nobody else, until all are in one part again.
+  void Part(std::set<NodeId> apart) {
+    std::lock_guard lock(mutex_);
+    apart_ = std::move(apart);
+  }
+  // As many frames with a part of this kind are lost from now on.
+  void Lose(FrameKind kind, int frames) {
+    std::lock_guard lock(mutex_);
+    lost_kind_ = kind;
+    to_lose_ = frames;
+  }
+  int to_lose() {
+    std::lock_guard lock(mutex_);
+    return to_lose_;
+  }
   void Send(NodeId from, NodeId to, std::string frame);
+  // The newest frame to a node that is not here.
+  std::string LastTo(NodeId id) {
+    std::lock_guard lock(mutex_);
+    return last_[id];
+  }
   TestNode* Reach(NodeId from, NodeId to) {
     std::lock_guard lock(mutex_);
     return Find(from, to);
@@ -46,13 +67,34 @@ class MemoryNetwork {
  private:
   TestNode* Find(NodeId from, NodeId to) const {
     auto found = nodes_.find(to);
-    bool cut = cut_.contains(from) || cut_.contains(to);
+    bool cut =
+        cut_.contains(from) || cut_.contains(to) || apart_.contains(from) != apart_.contains(to);
     return found == nodes_.end() || cut ? nullptr : found->second;
   }
 
   std::mutex mutex_;
+  // Loses the frame, if it is one of those.
+  bool Loses(const std::string& frame) {
+    bool has = false;
+    Decoder decoder(frame);
+    decoder.U8();  // version
+    while (to_lose_ > 0 && decoder.ok() && decoder.left() > 0) {
+      decoder.U64();  // group, and the two replicas
+      decoder.U64();
+      decoder.U64();
+      has |= static_cast<FrameKind>(decoder.U8()) == lost_kind_;
+      decoder.Bytes();
+    }
+    to_lose_ -= has ? 1 : 0;
+    return has;
+  }
+
   std::map<NodeId, TestNode*> nodes_;
   std::set<NodeId> cut_;
+  std::set<NodeId> apart_;
+  std::map<NodeId, std::string> last_;
+  FrameKind lost_kind_ = FrameKind::kRaft;
+  int to_lose_ = 0;
 };
 
 // What one node sees of the network.
@@ -61,10 +103,21 @@ class MemoryTransport final : public Transport {
   MemoryTransport(MemoryNetwork& network, NodeId self) : network_(network), self_(self) {}
   void Send(NodeId to, std::string frame) override { network_.Send(self_, to, std::move(frame)); }
   runtime::Task<Result<std::string>> Call(NodeId to, std::string request) override;
+  void EndCalls(NodeId to) override {
+    std::lock_guard lock(mutex_);
+    ++ended_[to];
+  }
+  // How often calls to this node were ended.
+  int Ended(NodeId to) {
+    std::lock_guard lock(mutex_);
+    return ended_[to];
+  }
 
  private:
   MemoryNetwork& network_;
   const NodeId self_;
+  std::mutex mutex_;
+  std::map<NodeId, int> ended_;
 };
 
 struct TestDisks {
@@ -82,7 +135,8 @@ class TestNode final : public ApplyListener {
         network(network),
         transport(network, id),
         store(storage::OpenMemoryEngine(disks.log, {.spaces = storage::LogSpaces()}),
-              storage::OpenMemoryEngine(disks.state, storage::StateEngineOptions()),
+              std::make_unique<storage::DamagedEngine>(
+                  storage::OpenMemoryEngine(disks.state, storage::StateEngineOptions()), damaged),
               StoreOptionsOf(this)) {
     options.snapshot_folder = (std::filesystem::temp_directory_path() /
                                ("orrery-raft-" + std::to_string(getpid()) + "-" + id.ToString()))
@@ -109,9 +163,10 @@ class TestNode final : public ApplyListener {
     return options;
   }
 
-  // With founders: it is one of them. Without: it waits for a snapshot.
+  // With founders: it is one of them. Without: it waits for a snapshot; a late founder is one of
+  // them all the same.
   void Add(ReplicaId replica, const Configuration& founders, const Configuration& placement,
-           bool eager = false) {
+           bool eager = false, bool late_founder = false) {
     if (!store.Log(kTestGroup)) {
       std::optional<storage::LogBase> base;
       if (!founders.members.empty()) {
@@ -127,6 +182,9 @@ class TestNode final : public ApplyListener {
     set = std::make_shared<RaftReplicaSet>(kTestGroup, replica, *host, pool.at(0));
     set->SetListener(this);
     set->SetPlacement(placement);
+    if (late_founder) {
+      set->SetFounder();
+    }
     host->Insert(set);
     pool.at(0).Post([set = set, heads = *heads, eager] { set->Start(heads, eager); });
   }
@@ -171,6 +229,7 @@ class TestNode final : public ApplyListener {
   SystemRandom random;
   MemoryTransport transport;
   runtime::WorkerPool pool{1};
+  std::atomic<bool> damaged = false;  // reads of the state fail
   storage::Store store;
   std::unique_ptr<RaftHost> host;
   std::shared_ptr<RaftReplicaSet> set;
@@ -181,9 +240,14 @@ class TestNode final : public ApplyListener {
 
 inline void MemoryNetwork::Send(NodeId from, NodeId to, std::string frame) {
   std::lock_guard lock(mutex_);
+  if (Loses(frame)) {
+    return;
+  }
   if (TestNode* node = Find(from, to)) {
     node->pool.at(0).Post(
         [node, from, frame = std::move(frame)] { node->host->OnFrame(from, frame); });
+  } else {
+    last_[to] = std::move(frame);
   }
 }
 
@@ -209,5 +273,84 @@ bool Eventually(F condition, Duration longest = std::chrono::seconds(20)) {
   }
   return true;
 }
+
+class RaftReplicaSetTest : public testing::Test {
+ protected:
+  static RaftHostOptions Fast() {
+    RaftHostOptions options;
+    options.set.election_timeout = std::chrono::milliseconds(150);
+    options.set.heartbeat = std::chrono::milliseconds(30);
+    options.set.trail_entries = 50;
+    options.set.cut_entries = 50;
+    return options;
+  }
+  static Member At(uint32_t node, Role role = Role::kVoter) {
+    return {ReplicaId(100 + node), NodeId(node), role};
+  }
+  static Configuration Voters(std::initializer_list<uint32_t> nodes) {
+    Configuration configuration;
+    for (uint32_t node : nodes) {
+      configuration.members.push_back(At(node));
+    }
+    return configuration;
+  }
+  TestNode& Boot(uint32_t id) {
+    nodes_[id] = std::make_unique<TestNode>(
+        network_, NodeId(id), disks_[id], options_,
+        std::vector<NodeId>{NodeId(1), NodeId(2), NodeId(3), NodeId(4), NodeId(5)});
+    return *nodes_[id];
+  }
+  void Found(std::initializer_list<uint32_t> ids) {
+    Configuration founders = Voters(ids);
+    for (uint32_t id : ids) {
+      Boot(id).Add(ReplicaId(100 + id), founders, founders, id == *ids.begin());
+    }
+  }
+  void Place(const Configuration& placement) {
+    for (auto& [id, node] : nodes_) {
+      node->pool.at(0).Post([set = node->set, placement] { set->SetPlacement(placement); });
+    }
+  }
+  TestNode* Leader() {
+    TestNode* leader = nullptr;
+    EXPECT_TRUE(Eventually([&] {
+      for (auto& [id, node] : nodes_) {
+        if (node != nullptr && node->set->leads()) {
+          leader = node.get();
+          return true;
+        }
+      }
+      return false;
+    }));
+    return leader;
+  }
+  void Kill(uint32_t id) {
+    nodes_.erase(id);
+    for (auto& [other, node] : nodes_) {
+      node->host->OnRefused(NodeId(id));
+    }
+  }
+  // Whether the clocks of all stand still.
+  bool Quiet() {
+    for (auto& [id, node] : nodes_) {
+      auto look = [&]() -> runtime::Task<bool> {
+        co_return node->set->deadline() == Instant::max();
+      };
+      if (!node->Run(look())) {
+        return false;
+      }
+    }
+    return true;
+  }
+  // Writes at whoever leads, again and again until one write is acknowledged.
+  void WriteSomewhere(const std::string& key, const std::string& value) {
+    ASSERT_TRUE(Eventually([&] { return Leader()->Write(key, value).has_value(); }));
+  }
+
+  RaftHostOptions options_ = Fast();
+  MemoryNetwork network_;
+  std::map<uint32_t, TestDisks> disks_;
+  std::map<uint32_t, std::unique_ptr<TestNode>> nodes_;
+};
 
 }  // namespace orrery::replication

@@ -32,6 +32,12 @@ class ApplyListener {
   virtual void OnLeading(bool leads) {}
 };
 
+// How far a BoundedStaleness read may be behind: in entries of the log, and in time.
+struct Staleness {
+  uint64_t versions = 100;
+  Duration time = std::chrono::seconds(5);
+};
+
 class ReplicaSet {
  public:
   virtual ~ReplicaSet() = default;
@@ -55,12 +61,23 @@ class ReplicaSet {
   // After it everything that was acknowledged before the call is applied here: what a Strong read,
   // and a refusal that depends on data, waits for. kNotLeader where only the leader can know.
   virtual runtime::Task<Status> ReadBarrier() = 0;
+  // Whether it is known that everything acknowledged more than `bound.time` ago is applied here,
+  // and at most `bound.versions` entries lack of those that are known to be committed. False where
+  // nobody has said so lately. Thread-safe.
+  virtual bool Within(const Staleness& bound) const { return true; }
+  // Grows when a snapshot begins to take the place of the state, and when it has: odd in between.
+  // What was read meanwhile is no state that ever was. Thread-safe.
+  virtual uint64_t installs() const { return 0; }
   // Waits until `lsn` is applied here; kSessionNotReached if that takes longer.
   virtual runtime::Task<Status> WaitApplied(Lsn lsn, Duration longest) {
     co_return applied() >= lsn
         ? Status::Ok()
         : Status(Code::kSessionNotReached, lsn.ToString() + " is not applied");
   }
+
+  // A read of the state here gave kCorruption. True: another replica can answer, and this one will
+  // be made anew if the others can do without it. False: there is none.
+  virtual runtime::Task<bool> ReportDamage(Status why) { co_return false; }
 
   // What the snapshot carried for the listener that this replica was last installed from.
   virtual const std::string& extra() const {
@@ -73,6 +90,7 @@ class ReplicaSet {
     uint64_t term = 0;
     std::vector<NodeId> voters;  // this node first
     std::vector<NodeId> holders;
+    std::vector<NodeId> silent;  // voters of which nothing was heard lately
   };
   virtual Result<Holders> HoldersOf(Lsn lsn) const { return Holders{.term = term()}; }
 

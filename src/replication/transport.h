@@ -30,6 +30,9 @@ class Transport {
   virtual void Send(NodeId to, std::string frame) = 0;
   // kUnavailable: it was not sent. kUnknownOutcome: it may have been handled.
   virtual runtime::Task<Result<std::string>> Call(NodeId to, std::string request) = 0;
+  // Nothing is heard of this node any more: calls to it that wait for an answer end soon, with
+  // kUnknownOutcome. Thread-safe.
+  virtual void EndCalls(NodeId to) = 0;
 };
 
 }  // namespace orrery::replication

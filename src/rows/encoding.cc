@@ -50,7 +50,7 @@ T TakeEnum(Decoder& decoder, T first, T last) {
 void Put(Encoder& encoder, const RowChange& change) {
   encoder.U8(static_cast<uint8_t>(change.action));
   encoder.U8(static_cast<uint8_t>(change.is_static | change.marks << 1 |
-                                  change.timestamp.has_value() << 2));
+                                  change.timestamp.has_value() << 2 | (change.whole > 0) << 3));
   encoder.Bytes(change.key);
   encoder.Bytes(change.end);
   if (change.timestamp) {
@@ -58,6 +58,9 @@ void Put(Encoder& encoder, const RowChange& change) {
   }
   encoder.Varint(static_cast<uint64_t>(change.made));
   encoder.Varint(static_cast<uint64_t>(change.ttl));
+  if (change.whole > 0) {
+    encoder.Varint(change.whole);
+  }
   encoder.Varint(change.cells.size());
   for (const CellChange& cell : change.cells) {
     encoder.U8(static_cast<uint8_t>(cell.action));
@@ -69,7 +72,7 @@ void Put(Encoder& encoder, const RowChange& change) {
 
 RowChange TakeChange(Decoder& decoder) {
   RowChange change;
-  change.action = TakeEnum(decoder, RowAction::kWrite, RowAction::kDeletePartition);
+  change.action = TakeEnum(decoder, RowAction::kWrite, RowAction::kRefresh);
   const uint8_t flags = decoder.U8();
   change.is_static = (flags & 1) != 0;
   change.marks = (flags & 2) != 0;
@@ -80,6 +83,9 @@ RowChange TakeChange(Decoder& decoder) {
   }
   change.made = static_cast<int64_t>(decoder.Varint());
   change.ttl = static_cast<int32_t>(decoder.Varint());
+  if ((flags & 8) != 0) {
+    change.whole = static_cast<uint32_t>(decoder.Varint());
+  }
   for (uint64_t left = TakeCount(decoder); left > 0 && decoder.ok(); --left) {
     CellChange& cell = change.cells.emplace_back();
     cell.action = TakeEnum(decoder, CellAction::kSet, CellAction::kRemove);
@@ -137,14 +143,6 @@ RowCondition TakeCondition(Decoder& decoder) {
   return condition;
 }
 
-Result<std::unique_ptr<Operation>> Checked(const Decoder& decoder,
-                                           std::unique_ptr<Operation> operation) {
-  if (!decoder.ok()) {
-    return Error(Code::kInvalidArgument, "operation is malformed");
-  }
-  return operation;
-}
-
 }  // namespace
 
 void WriteRows::Encode(Encoder& encoder) const {
@@ -160,6 +158,14 @@ void WriteRows::Encode(Encoder& encoder) const {
   }
   encoder.Bytes(batch);
   encoder.Bool(forced);
+  // Nodes that know no derived tables have none to write to.
+  if (derived != 0) {
+    encoder.Varint(derived);
+    encoder.Bool(derivation != nullptr);
+    if (derivation != nullptr) {
+      derivation->Encode(encoder);
+    }
+  }
 }
 
 Result<std::unique_ptr<Operation>> WriteRows::Decode(Decoder& decoder) {
@@ -174,7 +180,13 @@ Result<std::unique_ptr<Operation>> WriteRows::Decode(Decoder& decoder) {
   }
   write->batch = decoder.Bytes();
   write->forced = decoder.Bool();
-  return Checked(decoder, std::move(write));
+  if (decoder.left() > 0) {
+    write->derived = static_cast<uint32_t>(decoder.Varint());
+    if (decoder.Bool()) {
+      write->derivation = std::make_shared<const Derivation>(Derivation::Decode(decoder));
+    }
+  }
+  return partition::OperationRegistry::Checked(decoder, std::move(write));
 }
 
 std::string KeptBatch::Encode() const {
@@ -228,7 +240,7 @@ Result<std::unique_ptr<Operation>> EndBatch::Decode(Decoder& decoder) {
   end->partition_key = decoder.Bytes();
   end->batch.high = decoder.U64();
   end->batch.low = decoder.U64();
-  return Checked(decoder, std::move(end));
+  return partition::OperationRegistry::Checked(decoder, std::move(end));
 }
 
 std::string WriteAnswer::Encode() const {
@@ -242,6 +254,11 @@ std::string WriteAnswer::Encode() const {
     PutOptional(encoder, row.row);
     PutOptional(encoder, row.static_row);
     PutSigned(encoder, row.deleted);
+  }
+  if (!batch.empty()) {
+    encoder.Bytes(batch);
+    encoder.U64(batch_id.high);
+    encoder.U64(batch_id.low);
   }
   return out;
 }
@@ -257,6 +274,10 @@ Result<WriteAnswer> WriteAnswer::Decode(std::string_view bytes) {
     row.row = TakeOptional(decoder);
     row.static_row = TakeOptional(decoder);
     row.deleted = TakeSigned(decoder);
+  }
+  if (decoder.left() > 0) {
+    answer.batch = decoder.Bytes();
+    answer.batch_id = {.high = decoder.U64(), .low = decoder.U64()};
   }
   if (!decoder.done()) {
     return Error(Code::kUnknownOutcome, "the answer to a write is malformed");
@@ -305,11 +326,11 @@ Result<std::unique_ptr<Operation>> ReadRows::Decode(Decoder& decoder) {
   read->partition_rows_max = decoder.U32();
   read->after = decoder.Bytes();
   read->after_rows = decoder.U32();
-  return Checked(decoder, std::move(read));
+  return partition::OperationRegistry::Checked(decoder, std::move(read));
 }
 
 Result<std::unique_ptr<Operation>> TruncateRows::Decode(Decoder& decoder) {
-  return Checked(decoder, std::make_unique<TruncateRows>());
+  return partition::OperationRegistry::Checked(decoder, std::make_unique<TruncateRows>());
 }
 
 void RegisterRowOperations(partition::OperationRegistry& registry) {

@@ -7,9 +7,16 @@ namespace orrery::rows {
 
 std::string PartitionPrefix(ContainerId container, std::string_view epk,
                             std::string_view partition_key) {
-  types::PartitionKey key;
-  key.components.push_back(types::KeyComponent::String(std::string(partition_key)));
-  return storage::LogicalPartitionPrefix(container, epk, key);
+  // As storage::LogicalPartitionPrefix has it of a key that is one string, which would be copied.
+  constexpr auto kText = static_cast<uint8_t>(types::KeyComponent::Kind::kString) + 1;
+  std::string out;
+  out.reserve(epk.size() + partition_key.size() + 64);
+  Encoder(out).U32(container.value());
+  types::AppendOrderedBytes(epk, out);
+  Encoder(out).U8(kText);
+  types::AppendOrderedBytes(partition_key, out);
+  Encoder(out).U8(0);
+  return out;
 }
 
 bool SplitKey(std::string_view item_key, std::string* partition_key, std::string_view* row_key) {

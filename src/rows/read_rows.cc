@@ -1,6 +1,8 @@
-// Pages of rows. Rows by their keys are read where the operation arrives; everything else is a walk
-// by a blocking thread, in slices with limits.
+// Pages of rows. Rows by their keys are read where the operation arrives. Everything else is a walk
+// in slices with limits: of one partition at once, if it is short and all of it is in memory; else
+// by a blocking thread.
 #include <algorithm>
+#include <array>
 
 #include "cql/row.h"
 #include "partition/pricing.h"
@@ -17,7 +19,12 @@ namespace {
 
 constexpr size_t kScannedMax = 10'000;
 constexpr size_t kScannedBytesMax = 16 << 20;
+// What a walk does on a worker, before it is left to a blocking thread.
+constexpr size_t kScannedAtOnce = 256;
+constexpr size_t kScannedBytesAtOnce = 256 << 10;
 constexpr size_t kPointsMax = 4;
+constexpr size_t kPageOverhead = 32;  // of a part, at most
+static_assert(kPointsMax + 2 <= storage::kKeyReadsMax);
 
 // What follows in a page.
 enum class Tag : uint8_t { kEnd = 0, kPartition = 1, kStatic = 2, kRow = 3 };
@@ -50,6 +57,7 @@ class PageWriter {
     return std::move(bytes_);
   }
   size_t bytes() const { return bytes_.size(); }
+  void Reserve(size_t bytes) { bytes_.reserve(bytes); }
 
  private:
   void Put(Tag tag) { encoder_.U8(static_cast<uint8_t>(tag)); }
@@ -63,12 +71,104 @@ Result<std::optional<cql::Deletions>> ParseDeletions(std::string_view bytes) {
   return std::optional(std::move(deletions));
 }
 
+// What is read for a few rows by their keys: the deletions of their partition, its static row, the
+// rows.
+class PointKeys {
+ public:
+  PointKeys(const ReadRows& read, ContainerId container)
+      : read_(read),
+        heads_(read.with_static ? 2 : 1),
+        count_(heads_ + read.spans.size()),
+        keys_(PartitionPrefix(container, read.range.min, *read.partition_key)),
+        prefix_(keys_.size()) {
+    size_t size = count_ * (prefix_ + 1);
+    for (const RowSpan& span : read.spans) {
+      size += span.begin.size();
+    }
+    keys_.reserve(size);  // views of it stay
+    Add(kDeletionsKey, {});
+    if (read.with_static) {
+      Add(kStaticKey, {});
+    }
+    for (size_t i = 0; i < read.spans.size(); ++i) {
+      Add(kRowKey, read.spans[read.reversed ? read.spans.size() - 1 - i : i].begin);
+    }
+  }
+
+  std::span<storage::KeyRead> reads() { return std::span(reads_).first(count_); }
+
+  // Gives what is alive; how many bytes that are.
+  Result<size_t> Write(int64_t now, PageWriter& page) const {
+    std::optional<cql::Deletions> deletions;
+    if (reads_[0].found) {
+      ORRERY_TRY(deletions, ParseDeletions(reads_[0].value));
+    }
+    size_t size = kPageOverhead + read_.partition_key->size();
+    for (size_t i = 1; i < count_; ++i) {
+      size += reads_[i].key.size() + reads_[i].value.size() + kPageOverhead;
+    }
+    page.Reserve(size);
+    size_t bytes = 0;
+    for (size_t i = 1; i < count_; ++i) {
+      const storage::KeyRead& read = reads_[i];
+      if (!read.found) {
+        continue;
+      }
+      const bool is_static = i < heads_;
+      const std::string_view clustering = read.key.substr(prefix_ + 1);
+      const int64_t deleted = !deletions  ? cql::kNeverWritten
+                              : is_static ? deletions->partition()
+                                          : deletions->At(clustering);
+      ORRERY_TRY(const bool exists, cql::RowExists(read.value, now, deleted));
+      if (!exists) {
+        continue;
+      }
+      if (bytes == 0) {
+        page.Partition(*read_.partition_key);
+      }
+      bytes += read.value.size();
+      if (is_static) {
+        page.Static(read.value, deleted);
+      } else {
+        page.Row(clustering, read.value, deleted);
+      }
+    }
+    return bytes;
+  }
+
+ private:
+  // REQUIRES: keys_ has room.
+  void Add(char kind, std::string_view clustering) {
+    const size_t begin = added_ == 0 ? 0 : keys_.size();
+    if (begin > 0) {
+      keys_.append(keys_, 0, prefix_);
+    }
+    keys_ += kind;
+    keys_ += clustering;
+    reads_[added_++].key = std::string_view(keys_).substr(begin);
+  }
+
+  const ReadRows& read_;
+  const size_t heads_;  // before the rows
+  const size_t count_;
+  std::string keys_;  // all of them; begins with what all begin with
+  const size_t prefix_;
+  size_t added_ = 0;
+  std::array<storage::KeyRead, kPointsMax + 2> reads_;
+};
+
 // Walks over partitions in the order of the ring, and over the rows of each.
 class Scan {
  public:
   Scan(const ReadRows& read, storage::Engine& state, ContainerId container,
-       const types::EpkRange& range, int64_t now)
-      : read_(read), state_(state), container_(container), range_(range), now_(now), page_(now) {}
+       const types::EpkRange& range, int64_t now, storage::ReadMode mode)
+      : read_(read),
+        state_(state),
+        container_(container),
+        range_(range),
+        now_(now),
+        mode_(mode),
+        page_(now) {}
 
   Status Run();
   std::string Finish() { return page_.Finish(more_ ? last_ : "", more_ && !closed_, rows_here_); }
@@ -92,6 +192,11 @@ class Scan {
     return rows_ >= read_.rows_max || page_.bytes() >= kPageBytesMax || scanned_ >= kScannedMax ||
            scanned_bytes_ >= kScannedBytesMax;
   }
+  // Whether it goes on for longer than a worker may.
+  bool TooLong() const {
+    return mode_ == storage::ReadMode::kMemoryOnly &&
+           (scanned_ >= kScannedAtOnce || scanned_bytes_ >= kScannedBytesAtOnce);
+  }
   bool PartitionFull() const {
     return (read_.partition_rows_max > 0 && rows_here_ >= read_.partition_rows_max) ||
            (read_.only_partitions && (announced_ || rows_here_ > 0));
@@ -99,15 +204,15 @@ class Scan {
   int64_t DeletedAt(std::string_view clustering) const {
     return deletions_ ? deletions_->At(clustering) : cql::kNeverWritten;
   }
-  // The place of a row among the spans: in one of them, or where the next one begins (empty: there
-  // is none).
-  bool InSpans(std::string_view clustering, std::string* next) const;
 
   const ReadRows& read_;
   storage::Engine& state_;
   const ContainerId container_;
   const types::EpkRange range_;
   const int64_t now_;
+  const storage::ReadMode mode_;
+  // Of all that is read; none if that is one iterator alone.
+  std::unique_ptr<storage::Snapshot> moment_;
   PageWriter page_;
 
   std::string prefix_;  // of the partition where the walk is
@@ -124,23 +229,6 @@ class Scan {
   bool more_ = false;
   bool closed_ = false;  // the last partition has no more rows to give
 };
-
-bool Scan::InSpans(std::string_view clustering, std::string* next) const {
-  next->clear();
-  if (read_.spans.empty()) {
-    return true;
-  }
-  for (const RowSpan& span : read_.spans) {
-    if (clustering < span.begin) {
-      *next = span.begin;
-      return false;
-    }
-    if (span.one ? clustering == span.begin : span.end.empty() || clustering < span.end) {
-      return true;
-    }
-  }
-  return false;
-}
 
 Status Scan::Enter(std::string_view key, bool passes_head) {
   std::string_view row_key;
@@ -161,7 +249,8 @@ Status Scan::ReadHead() {
       continue;
     }
     std::string value;
-    Status found = state_.Get(storage::Index(Space::kItems), prefix_ + head, &value);
+    Status found =
+        state_.Get(storage::Index(Space::kItems), prefix_ + head, &value, mode_, moment_.get());
     if (found.ok()) {
       ORRERY_RETURN_IF_ERROR(TakeHead({&head, 1}, value));
     } else if (found.code() != Code::kNotFound) {
@@ -185,11 +274,11 @@ Status Scan::TakeHead(std::string_view row_key, std::string_view value) {
     return Status::Ok();
   }
   const int64_t deleted = deletions_ ? deletions_->partition() : cql::kNeverWritten;
-  auto row = cql::ReadRow(value, now_, deleted);
-  if (!row) {
-    return row.error();
+  auto exists = cql::RowExists(value, now_, deleted);
+  if (!exists) {
+    return exists.error();
   }
-  if (row->exists()) {
+  if (*exists) {
     static_ = value;
   }
   return Status::Ok();
@@ -218,11 +307,11 @@ void Scan::Leave() {
 Status Scan::TakeRow(std::string_view key, std::string_view value) {
   std::string_view clustering = key.substr(prefix_.size() + 1);
   const int64_t deleted = DeletedAt(clustering);
-  auto row = cql::ReadRow(value, now_, deleted);
-  if (!row) {
-    return row.error();
+  auto exists = cql::RowExists(value, now_, deleted);
+  if (!exists) {
+    return exists.error();
   }
-  if (!row->exists()) {
+  if (!*exists) {
     return Status::Ok();
   }
   Announce();
@@ -235,16 +324,22 @@ Status Scan::TakeRow(std::string_view key, std::string_view value) {
 }
 
 Status Scan::RunForward(const storage::KeySpan& span) {
+  // `after` comes from a client in the end: it never leads out of the span.
+  if (!span.end.empty() && read_.after >= span.end) {
+    return Status::Ok();
+  }
   const bool resumes = !read_.after.empty() && read_.after >= span.begin;
   std::string start = resumes ? read_.after + '\0' : span.begin;
   if (resumes) {
+    moment_ = state_.NewSnapshot();
     ORRERY_RETURN_IF_ERROR(Enter(read_.after, false));
     rows_here_ = read_.after_rows;
     if (PartitionFull()) {
       start = storage::PrefixEnd(prefix_);
     }
   }
-  auto at = state_.NewIterator(storage::Index(Space::kItems), start, span.end);
+  auto at =
+      state_.NewIterator(storage::Index(Space::kItems), start, span.end, moment_.get(), mode_);
   at->SeekToFirst();
   std::string next;
   while (at->Valid()) {
@@ -252,6 +347,9 @@ Status Scan::RunForward(const storage::KeySpan& span) {
       more_ = true;
       closed_ = !at->key().starts_with(prefix_);
       return Status::Ok();
+    }
+    if (TooLong()) {
+      return Status(Code::kWouldBlock);
     }
     if (prefix_.empty() || !at->key().starts_with(prefix_)) {
       Leave();
@@ -270,7 +368,7 @@ Status Scan::RunForward(const storage::KeySpan& span) {
       at->Next();
       continue;
     }
-    if (!InSpans(row_key.substr(1), &next)) {
+    if (!InSpans(read_.spans, row_key.substr(1), &next)) {
       at->Seek(next.empty() ? storage::PrefixEnd(prefix_) : prefix_ + kRowKey + next);
       continue;
     }
@@ -292,6 +390,7 @@ Status Scan::RunReversed() {
     spans.emplace_back();
   }
   std::ranges::reverse(spans);
+  moment_ = state_.NewSnapshot();
   prefix_ = PartitionPrefix(container_, read_.range.min, *read_.partition_key);
   partition_key_ = *read_.partition_key;
   rows_here_ = read_.after_rows;
@@ -308,11 +407,14 @@ Status Scan::RunReversed() {
     if (lower >= upper) {
       continue;
     }
-    auto at = state_.NewIterator(storage::Index(Space::kItems), lower, upper);
+    auto at = state_.NewIterator(storage::Index(Space::kItems), lower, upper, moment_.get(), mode_);
     for (at->SeekToLast(); at->Valid(); at->Prev()) {
       if (full() || PartitionFull()) {
         more_ = !PartitionFull();
         return Status::Ok();
+      }
+      if (TooLong()) {
+        return Status(Code::kWouldBlock);
       }
       last_ = at->key();
       ++scanned_;
@@ -336,11 +438,24 @@ Status Scan::Run() {
   return RunForward({prefix, storage::PrefixEnd(prefix)});
 }
 
-types::EpkRange Intersect(const types::EpkRange& a, const types::EpkRange& b) {
-  return {std::max(a.min, b.min), std::min(a.max, b.max)};
-}
-
 }  // namespace
+
+bool InSpans(const std::vector<RowSpan>& spans, std::string_view clustering, std::string* next) {
+  next->clear();
+  if (spans.empty()) {
+    return true;
+  }
+  for (const RowSpan& span : spans) {
+    if (clustering < span.begin) {
+      *next = span.begin;
+      return false;
+    }
+    if (span.one ? clustering == span.begin : span.end.empty() || clustering < span.end) {
+      return true;
+    }
+  }
+  return false;
+}
 
 std::string ReadRows::logical_partition() const {
   return partition_key ? "\"0x" + ToHex(*partition_key) + "\"" : "";
@@ -355,86 +470,53 @@ bool ReadRows::IsPoint() const {
 Task<Reply> ReadRows::RunPoint(Replica& replica, const model::Container& container) {
   const partition::ReadPrice price = partition::PriceOfLevel(level);
   const int64_t now = replica.wall().seconds();
-  const std::string prefix = PartitionPrefix(container.id, range.min, *partition_key);
-  Lsn lsn = replica.applied();
-  Reply reply = replica.MakeReply(Status(), partition::PriceOfMiss(price));
-  reply.lsn = lsn;
+  const Lsn lsn = replica.applied();
+  PointKeys keys(*this, container.id);
+  // At once: a write may change the deletions, the static row and rows together.
+  Status status = replica.state().GetAll(storage::Index(Space::kItems), keys.reads(),
+                                         storage::ReadMode::kMemoryOnly);
+  if (status.code() == Code::kWouldBlock) {
+    auto read = [&replica, &keys] {
+      return replica.state().GetAll(storage::Index(Space::kItems), keys.reads());
+    };
+    status = co_await runtime::OnBlocking(replica.workers(), std::move(read));
+  }
   PageWriter page(now);
-  bool announced = false;
-  size_t bytes = 0;
-  auto announce = [&] {
-    if (!announced) {
-      page.Partition(*partition_key);
+  Result<size_t> bytes = status.ok() ? keys.Write(now, page) : Error(status);
+  Reply reply = replica.MakeReply(bytes ? Status() : bytes.error(), partition::PriceOfMiss(price));
+  reply.lsn = lsn;
+  if (bytes) {
+    if (*bytes > 0) {
+      reply.charge = partition::PriceOfRead(*bytes, price);
     }
-    announced = true;
-  };
-  std::optional<cql::Deletions> deletions;
-  Result<std::string> head = co_await replica.Read(Space::kItems, prefix + kDeletionsKey);
-  if (head) {
-    auto parsed = ParseDeletions(*head);
-    if (!parsed) {
-      co_return replica.MakeReply(parsed.error(), partition::PriceOfMiss(price));
-    }
-    deletions = std::move(*parsed);
-  } else if (head.error().code() != Code::kNotFound) {
-    co_return replica.MakeReply(head.error(), partition::PriceOfMiss(price));
+    reply.body = page.Finish({}, false, 0);
   }
-  std::vector<std::string> keys;
-  if (with_static) {
-    keys.push_back(prefix + kStaticKey);
-  }
-  for (const RowSpan& span : spans) {
-    keys.push_back(prefix + kRowKey + span.begin);
-  }
-  if (reversed) {
-    std::reverse(keys.begin() + (with_static ? 1 : 0), keys.end());
-  }
-  for (const std::string& key : keys) {
-    Result<std::string> stored = co_await replica.Read(Space::kItems, key);
-    if (!stored && stored.error().code() == Code::kNotFound) {
-      continue;
-    }
-    if (!stored) {
-      co_return replica.MakeReply(stored.error(), partition::PriceOfMiss(price));
-    }
-    const bool is_static = key[prefix.size()] == kStaticKey;
-    std::string_view clustering = std::string_view(key).substr(prefix.size() + 1);
-    const int64_t deleted = !deletions  ? cql::kNeverWritten
-                            : is_static ? deletions->partition()
-                                        : deletions->At(clustering);
-    auto row = cql::ReadRow(*stored, now, deleted);
-    if (!row) {
-      co_return replica.MakeReply(row.error(), partition::PriceOfMiss(price));
-    }
-    if (!row->exists()) {
-      continue;
-    }
-    announce();
-    bytes += stored->size();
-    if (is_static) {
-      page.Static(*stored, deleted);
-    } else {
-      page.Row(clustering, *stored, deleted);
-    }
-  }
-  if (announced) {
-    reply.charge = partition::PriceOfRead(bytes, price);
-  }
-  reply.body = page.Finish({}, false, 0);
   co_return reply;
 }
 
 Task<Reply> ReadRows::RunScan(Replica& replica, const model::Container& container) {
   const partition::ReadPrice price = partition::PriceOfLevel(level);
   const Lsn lsn = replica.applied();
-  Scan scan(*this, replica.state(), container.id, Intersect(range, replica.range().range),
-            replica.wall().seconds());
-  auto run = [&scan] { return scan.Run(); };
-  Status status = co_await runtime::OnBlocking(replica.workers(), run);
+  const int64_t now = replica.wall().seconds();
+  const types::EpkRange here = range.Intersect(replica.range().range);
+  std::optional<Scan> scan;
+  Status status(Code::kWouldBlock);
+  // Most walks over one partition are short, and what they find is in memory.
+  if (partition_key) {
+    scan.emplace(*this, replica.state(), container.id, here, now, storage::ReadMode::kMemoryOnly);
+    status = scan->Run();
+  }
+  if (status.code() == Code::kWouldBlock) {
+    auto run = [&] {
+      scan.emplace(*this, replica.state(), container.id, here, now, storage::ReadMode::kMayWait);
+      return scan->Run();
+    };
+    status = co_await runtime::OnBlocking(replica.workers(), run);
+  }
   Reply reply = replica.MakeReply(
-      status, partition::PriceOfFeed(scan.scanned(), scan.scanned_bytes(), price));
+      status, partition::PriceOfFeed(scan->scanned(), scan->scanned_bytes(), price));
   reply.lsn = lsn;
-  reply.body = scan.Finish();
+  reply.body = scan->Finish();
   co_return reply;
 }
 

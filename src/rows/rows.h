@@ -8,8 +8,10 @@
 //   02                 its static row
 //   03, clustering     a row; the clustering columns as cql/ordered_value.h has them
 //
-// Writes are merges (cql/row.h). They read nothing, unless they have a condition or change a list
-// by position; then they have the partition alone.
+// Writes are merges (cql/row.h), or puts where a whole row is written that is surely newer than
+// what was there (partition/horizon.h): who reads it then need not look for older parts of it. They
+// read nothing, unless they have a condition, change a list by position, delete a range of counters
+// or have a timestamp before the purge horizon; then they have the partition alone.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +27,7 @@
 #include "model/catalog_types.h"
 #include "partition/operation.h"
 #include "partition/replica.h"
+#include "rows/derivation.h"
 #include "types/epk.h"
 
 namespace orrery::rows {
@@ -72,18 +75,24 @@ enum class RowAction : uint8_t {
   kDeleteRow,    // all of it
   kDeleteRange,  // rows from `key` up to `end`
   kDeletePartition,
+  kMerge,    // `end` is what is merged into the row, as it is stored
+  kRefresh,  // nothing: what follows from the row is made anew
 };
 
 struct RowChange {
   RowAction action = RowAction::kWrite;
   bool is_static = false;
-  bool marks = false;  // the row is there even without cells
+  bool marks = false;  // the row is there even without cells; of a deletion of many rows: each is
+                       // deleted by itself, which sets counters back
   std::string key;     // clustering columns
   std::string end;
   std::optional<int64_t> timestamp;  // microseconds; none: partition time
   int64_t made = 0;  // if it may be done twice: when it was made, in microseconds; expiries count
                      // from there, and elements of lists are placed by it
   int32_t ttl = 0;   // seconds
+  // It marks the row and says something of every column that a row of the table can have, whose ids
+  // are less than this; 0: it does not.
+  uint32_t whole = 0;
   std::vector<CellChange> cells;
 };
 
@@ -132,8 +141,13 @@ class WriteRows final : public partition::Operation {
   std::vector<RowChange> changes;
   std::vector<RowCondition> conditions;
   std::string batch;  // a KeptBatch, kept under the id of this operation; or empty
-  bool forced =
-      false;  // part of a batch that has begun: runs into debt rather than being throttled
+  // What indexes and views keep of the rows; null: there are none. `derived` is the number that the
+  // table's definition had then: kPreconditionFailed if it has another one by now.
+  std::shared_ptr<const Derivation> derivation;
+  uint32_t derived = 0;
+  // Part of a batch that has begun: runs into debt rather than being throttled, and leaves out what
+  // cannot be indexed.
+  bool forced = false;
 
   partition::OperationKind kind() const override { return partition::OperationKind::kWriteRows; }
   bool writes() const override { return true; }
@@ -145,25 +159,38 @@ class WriteRows final : public partition::Operation {
   runtime::Task<partition::Reply> Run(partition::Replica& replica) override;
 
  private:
-  // Whether it reads before it writes.
+  // Whether it reads before it writes, whatever its timestamps are.
   bool reads() const;
+  // Whether some of its timestamps are, or may be, not later than the horizon.
+  bool IsOldFor(const partition::Replica& replica, int64_t horizon) const;
+  // The right to write; the horizon for Evaluation.
+  runtime::Task<Result<partition::Replica::Turn>> TakeTurn(partition::Replica& replica,
+                                                           const std::string& prefix,
+                                                           int64_t& horizon);
   // A refusal that holds: as an entry of the log if another try may still come.
   runtime::Task<Status> Refuse(partition::Replica& replica, const partition::Replica::Turn& turn,
                                const partition::Reply& reply);
 };
 
+// Whether these changes bring a value that an index or a view cannot have. kInvalidArgument.
+Status CheckIndexed(const Derivation& derivation, const std::vector<RowChange>& changes);
+
 // What a condition saw.
 struct SeenRow {
   std::string key;
-  std::optional<std::string> row;         // as it is stored
-  std::optional<std::string> static_row;  // "
-  int64_t deleted = 0;                    // everything up to this time is gone
+  std::optional<std::string> row;         // as it is stored, without what a range deletes
+  std::optional<std::string> static_row;  // as it is stored
+  int64_t deleted = 0;                    // of both, everything up to this time is gone
 };
 
 struct WriteAnswer {
   bool applied = true;
   std::vector<SeenRow> seen;  // if not: of each condition, in their order
   int64_t now = 0;            // seconds since 1970
+  // What is left to be done for indexes and views, with the rest of the batch that came with the
+  // write: a KeptBatch, kept under this id. Empty: nothing.
+  std::string batch;
+  storage::OperationId batch_id;
 
   std::string Encode() const;
   // kUnknownOutcome if it is malformed.
@@ -178,6 +205,10 @@ struct RowSpan {
   std::string end;
   bool one = false;  // exactly the row `begin`
 };
+
+// Whether a row is in one of the spans, which are in order; if not, `next` is where the next one
+// begins (empty: there is none). No spans: all rows.
+bool InSpans(const std::vector<RowSpan>& spans, std::string_view clustering, std::string* next);
 
 // A page of rows of one partition, or of a range of the ring.
 class ReadRows final : public partition::Operation {
@@ -196,7 +227,8 @@ class ReadRows final : public partition::Operation {
 
   partition::OperationKind kind() const override { return partition::OperationKind::kReadRows; }
   bool writes() const override { return false; }
-  bool runs_anywhere() const override { return IsPoint(); }
+  // It reads the committed state alone.
+  bool runs_anywhere() const override { return true; }
   std::string logical_partition() const override;
   void Encode(Encoder& encoder) const override;
   static Result<std::unique_ptr<partition::Operation>> Decode(Decoder& decoder);
@@ -237,7 +269,9 @@ class RowPage {
   static Result<RowPage> Decode(std::string_view bytes);
 };
 
-// The batch is done. Not an error if it is not there.
+// The batch is done. Not an error if it is not there. With the batch 0 nothing is: the partition
+// keeps the version of the schema that this was sent with, and takes no more writes by leaders that
+// have not got so far.
 class EndBatch final : public partition::Operation {
  public:
   types::Epk epk;
@@ -254,14 +288,17 @@ class EndBatch final : public partition::Operation {
 
 // A batch that is kept in a partition of this node.
 struct FoundBatch {
+  std::string key;  // where it stands
   types::Epk epk;
   std::string partition_key;
   storage::OperationId id;
   KeptBatch batch;
 };
-// Those of a physical partition, at most `most`; blocks. Malformed ones are left out.
+// Those of a physical partition that stand behind `after`, at most `most`; blocks. Malformed ones
+// are left out.
 std::vector<FoundBatch> FindBatches(storage::Engine& state, ContainerId container,
-                                    const types::EpkRange& range, size_t most);
+                                    const types::EpkRange& range, const std::string& after,
+                                    size_t most);
 
 // Deletes all rows of a physical partition, some at a time: TRUNCATE. The body of the reply is
 // empty when there are no more.

@@ -1,68 +1,11 @@
 #include "rows/rows.h"
 
 #include "base/random.h"
-#include "cql/row.h"
 #include "cql/value.h"
-#include "model/test_node.h"
+#include "rows/test_rows.h"
 
 namespace orrery::rows {
 namespace {
-
-constexpr std::string_view kTable =
-    R"({"id":"t","partitionKey":{"paths":["/a"],"kind":"Token","version":2},"cassandra":{}})";
-
-WriteRows Write(std::string_view key, std::vector<RowChange> changes) {
-  WriteRows write;
-  write.partition_key = key;
-  write.epk = types::CassandraEpk(key);
-  write.changes = std::move(changes);
-  return write;
-}
-
-RowChange Row(std::string clustering, std::vector<CellChange> cells) {
-  return {.marks = true, .key = std::move(clustering), .cells = std::move(cells)};
-}
-
-// "clustering:cell cell;" of each row, of all that a read gives.
-std::string Show(model::TestNode& node, const model::Container& container, ReadRows read) {
-  std::string text;
-  for (int pages = 0; pages < 100; ++pages) {
-    const types::Epk place = read.range.min;
-    partition::Reply reply = node.Execute(container, place, read);
-    EXPECT_TRUE(reply.status.ok()) << reply.status.ToString();
-    auto page = RowPage::Decode(reply.body);
-    if (!page) {
-      ADD_FAILURE() << page.error().ToString();
-      return text;
-    }
-    for (const RowPage::Partition& partition : page->partitions) {
-      for (const RowPage::Row& row : partition.rows) {
-        text += std::string(row.key) + ":";
-        auto live = cql::ReadRow(row.row, page->now, row.deleted);
-        for (const cql::CellView& cell : live->cells) {
-          text += cell.counter ? std::to_string(cell.count) : std::string(cell.value);
-          text += " ";
-        }
-        text += ";";
-      }
-    }
-    if (page->last.empty()) {
-      return text;
-    }
-    read.after = page->last;
-    read.after_rows = page->last_rows;
-  }
-  ADD_FAILURE() << "it does not end";
-  return text;
-}
-
-ReadRows ReadPartition(std::string_view key) {
-  ReadRows read;
-  read.partition_key = key;
-  read.range.min = types::CassandraEpk(key);
-  read.range.max = read.range.min + '\0';
-  return read;
-}
 
 TEST(RowsTest, AWriteThatIsRepeatedIsDoneOnce) {
   model::TestNode node{model::TestMachine()};
@@ -75,6 +18,50 @@ TEST(RowsTest, AWriteThatIsRepeatedIsDoneOnce) {
     EXPECT_TRUE(WriteAnswer::Decode(reply.body)->applied);
   }
   EXPECT_EQ(Show(node, *container, ReadPartition("k")), ":5 ;");
+}
+
+TEST(RowsTest, CountersBeginAnewAfterTheirRangeIsDeleted) {
+  model::TestNode node{model::TestMachine()};
+  auto container = node.MakeContainer(kTable);
+  auto run = [&](RowChange change) {
+    WriteRows write = Write("k", {std::move(change)});
+    return node.Execute(*container, write.epk, write).status;
+  };
+  auto add = [&](std::string row) {
+    RowChange change = Row(row, {{CellAction::kAdd, 1, "", cql::BigintBytes(1)}});
+    change.marks = false;
+    ASSERT_TRUE(run(std::move(change)).ok());
+  };
+  auto add_all = [&] {
+    for (const char* row : {"a", "b", "c"}) {
+      add(row);
+    }
+  };
+  add_all();
+  ASSERT_TRUE(run({.action = RowAction::kDeleteRange, .marks = true, .key = "b", .end = "c"}).ok());
+  EXPECT_EQ(Show(node, *container, ReadPartition("k")), "a:1 ;c:1 ;");
+  add_all();
+  EXPECT_EQ(Show(node, *container, ReadPartition("k")), "a:2 ;b:1 ;c:2 ;");
+  ASSERT_TRUE(run({.action = RowAction::kDeletePartition, .marks = true}).ok());
+  EXPECT_EQ(Show(node, *container, ReadPartition("k")), "");
+  add_all();
+  EXPECT_EQ(Show(node, *container, ReadPartition("k")), "a:1 ;b:1 ;c:1 ;");
+}
+
+TEST(RowsTest, ADeletionOfTooManyCountersIsRefused) {
+  model::TestNode node{model::TestMachine()};
+  auto container = node.MakeContainer(kTable);
+  std::vector<RowChange> changes;
+  for (int i = 0; i < 10'001; ++i) {
+    changes.push_back(
+        {.key = std::to_string(i), .cells = {{CellAction::kAdd, 1, "", cql::BigintBytes(1)}}});
+  }
+  WriteRows write = Write("k", std::move(changes));
+  ASSERT_TRUE(node.Execute(*container, write.epk, write).status.ok());
+  WriteRows gone = Write("k", {{.action = RowAction::kDeletePartition, .marks = true}});
+  EXPECT_EQ(node.Execute(*container, gone.epk, gone).status.code(), Code::kTooLarge);
+  gone.changes = {{.action = RowAction::kDeleteRange, .marks = true, .key = "1", .end = "2"}};
+  EXPECT_TRUE(node.Execute(*container, gone.epk, gone).status.ok());
 }
 
 TEST(RowsTest, PagesOfAnySizeGiveAllRowsInOrder) {
@@ -127,6 +114,51 @@ TEST(RowsTest, ARowHasALimit) {
   EXPECT_EQ(node.CountKeys(storage::Space::kItems), 0u);
 }
 
+// A node that is elected while its catalog is behind, and who sends it writes with the same one.
+TEST(RowsTest, ALeaderIsNotOlderThanTheSchemaInItsLog) {
+  model::TestMachine machine;
+  std::shared_ptr<const model::Container> before;
+  {
+    model::TestNode node(machine);
+    before = node.MakeContainer(kTable);
+    auto after = node.Run(node.catalog().ReplaceContainer(before->link, model::Json(kTable), ""));
+    ASSERT_TRUE(after);
+    EndBatch settle;
+    EXPECT_TRUE(node.Execute(**after, settle.epk, settle).status.ok());
+  }
+  model::TestNode node(machine.AfterPowerCut());
+  auto now = node.Find(before->link);
+  auto replica = node.replicas().Find(now->map->ranges().front().id);
+  auto write = [&](const model::Container& container) -> runtime::Task<Code> {
+    WriteRows rows = Write("k", {Row("r", {})});
+    auto reply =
+        co_await node.router().ExecuteAt(container.ring(), container.map->ranges().front(), rows);
+    co_return reply.status.code();
+  };
+  replica->SetSchema(before);
+  EXPECT_EQ(node.Run(write(*before)), Code::kSchemaChanged);
+  EXPECT_EQ(Show(node, *before, ReadPartition("k")), "");
+  replica->SetSchema(now);
+  EXPECT_EQ(node.Run(write(*now)), Code::kOk);
+}
+
+TEST(RowsTest, AFullPartitionTakesDeletesAndNothingElse) {
+  model::TestNodeOptions options;
+  options.limits.logical_bytes = 2000;
+  model::TestNode node{model::TestMachine(), options};
+  auto container = node.MakeContainer(kTable);
+  auto write = [&](RowChange change) {
+    WriteRows write = Write("k", {std::move(change)});
+    return node.Execute(*container, write.epk, write).status.code();
+  };
+  ASSERT_EQ(write(Row("x", {{CellAction::kSet, 1, "", std::string(1900, 'x')}})), Code::kOk);
+  EXPECT_EQ(write(Row("y", {{CellAction::kSet, 1, "", std::string(100, 'x')}})),
+            Code::kQuotaExceeded);
+  EXPECT_EQ(write({.key = "x", .cells = {{CellAction::kDelete, 1, "", ""}}}), Code::kOk);
+  EXPECT_EQ(write({.action = RowAction::kDeleteRow, .key = "x"}), Code::kOk);
+  EXPECT_EQ(write({.action = RowAction::kDeletePartition}), Code::kOk);
+}
+
 TEST(RowsTest, OnlyTablesHaveRows) {
   model::TestNode node{model::TestMachine()};
   auto container = node.MakeContainer(R"({"id":"c","partitionKey":{"paths":["/a"]}})");
@@ -140,6 +172,7 @@ std::vector<std::unique_ptr<partition::Operation>> Examples() {
   auto write = std::make_unique<WriteRows>(Write(
       "key", {Row("c", {{CellAction::kSet, 300, "p", "v"}, {CellAction::kRemove, 1, "", "x"}}),
               {.action = RowAction::kDeletePartition, .timestamp = -5, .ttl = 7}}));
+  write->changes[0].whole = 301;
   write->conditions.push_back(
       {.kind = RowCondition::Kind::kCells,
        .is_static = true,

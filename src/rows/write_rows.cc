@@ -1,13 +1,9 @@
 #include <algorithm>
 #include <functional>
-#include <map>
 
-#include "cql/assemble.h"
-#include "cql/row.h"
-#include "cql/value.h"
 #include "model/room.h"
 #include "partition/pricing.h"
-#include "rows/condition.h"
+#include "rows/evaluation.h"
 #include "rows/rows.h"
 
 namespace orrery::rows {
@@ -20,328 +16,6 @@ using runtime::Task;
 using storage::Space;
 
 namespace {
-
-bool NeedsList(CellAction action) { return action >= CellAction::kSetAt; }
-
-bool NeedsRow(const RowChange& change) {
-  return std::ranges::any_of(change.cells,
-                             [](const CellChange& cell) { return NeedsList(cell.action); });
-}
-
-std::string KeyOf(const std::string& prefix, bool is_static, std::string_view clustering) {
-  std::string key = prefix;
-  key.push_back(is_static ? kStaticKey : kRowKey);
-  if (!is_static) {
-    key += clustering;
-  }
-  return key;
-}
-
-// Batches stand among the unique values of their partition, of which tables have none: so they go
-// where it goes.
-constexpr char kBatchMark = '\xFE';
-
-std::string BatchKey(const std::string& prefix, const storage::OperationId& id) {
-  std::string key = storage::UniquePrefix(prefix);
-  key.push_back(kBatchMark);
-  Encoder encoder(key);
-  encoder.U64(id.high);
-  encoder.U64(id.low);
-  return key;
-}
-
-// The evaluation of one WriteRows.
-class Evaluation {
- public:
-  Evaluation(Replica& replica, const WriteRows& write, std::string prefix)
-      : replica_(replica), write_(write), prefix_(std::move(prefix)) {}
-
-  // Reads what conditions and lists need.
-  Task<Status> Load();
-  // Whether the conditions hold; what they saw is in `answer` if not. kCorruption.
-  Result<bool> Check(WriteAnswer& answer);
-  // Takes the next partition time and makes the changes, without waiting. May be called again.
-  Status Make();
-  bool newest() const { return replica_.last_time() == time_; }
-  storage::WriteSet Finish();
-
-  int64_t growth() const { return growth_; }
-  size_t bytes_read() const { return bytes_read_; }
-  const std::string& prefix() const { return prefix_; }
-
- private:
-  Task<Status> Read(const std::string& key);
-  // As it is stored; nothing if there is none.
-  std::optional<std::string_view> Stored(const std::string& key) const;
-  Result<cql::LiveRow> Live(const std::string& key, int64_t now) const;
-  int64_t DeletedAt(std::string_view clustering, bool is_static) const;
-  Status MakeRow(const RowChange& change, int64_t timestamp);
-  Status ChangeList(const CellChange& cell, const std::string& key, const cql::Stamp& stamp,
-                    cql::RowWriter& writer);
-  void Add(std::string key, std::string operand);
-  int64_t TimestampOf(const RowChange& change) const;
-
-  Replica& replica_;
-  const WriteRows& write_;
-  const std::string prefix_;
-  std::map<std::string, std::optional<std::string>> stored_;
-  std::optional<cql::Deletions> deletions_;
-  size_t bytes_read_ = 0;
-  int64_t newest_ = cql::kNeverWritten;  // timestamp of anything that a condition looked at
-  WallTime time_;
-  uint32_t list_number_ = 0;
-  int64_t growth_ = 0;
-  int64_t rows_ = 0;
-  std::vector<std::pair<std::string, std::string>> operands_;
-};
-
-Task<Status> Evaluation::Read(const std::string& key) {
-  auto [at, fresh] = stored_.try_emplace(key);
-  if (!fresh) {
-    co_return Status::Ok();
-  }
-  Result<std::string> value = co_await replica_.Read(Space::kItems, key);
-  if (!value && value.error().code() != Code::kNotFound) {
-    co_return value.error();
-  }
-  if (value) {
-    bytes_read_ += value->size();
-    at->second = std::move(*value);
-  }
-  co_return Status::Ok();
-}
-
-Task<Status> Evaluation::Load() {
-  for (const RowCondition& condition : write_.conditions) {
-    ORRERY_CO_RETURN_IF_ERROR(co_await Read(KeyOf(prefix_, true, {})));
-    if (!condition.is_static) {
-      ORRERY_CO_RETURN_IF_ERROR(co_await Read(KeyOf(prefix_, false, condition.key)));
-    }
-  }
-  for (const RowChange& change : write_.changes) {
-    if (NeedsRow(change)) {
-      ORRERY_CO_RETURN_IF_ERROR(co_await Read(KeyOf(prefix_, change.is_static, change.key)));
-    }
-  }
-  const std::string deletions = prefix_ + kDeletionsKey;
-  ORRERY_CO_RETURN_IF_ERROR(co_await Read(deletions));
-  if (auto stored = Stored(deletions)) {
-    auto parsed = cql::Deletions::Parse(*stored);
-    if (!parsed) {
-      co_return parsed.error();
-    }
-    deletions_ = std::move(*parsed);
-  }
-  co_return Status::Ok();
-}
-
-std::optional<std::string_view> Evaluation::Stored(const std::string& key) const {
-  auto at = stored_.find(key);
-  return at == stored_.end() || !at->second ? std::nullopt
-                                            : std::optional<std::string_view>(*at->second);
-}
-
-int64_t Evaluation::DeletedAt(std::string_view clustering, bool is_static) const {
-  if (!deletions_) {
-    return cql::kNeverWritten;
-  }
-  return is_static ? deletions_->partition() : deletions_->At(clustering);
-}
-
-Result<cql::LiveRow> Evaluation::Live(const std::string& key, int64_t now) const {
-  auto stored = Stored(key);
-  if (!stored) {
-    return cql::LiveRow();
-  }
-  const bool is_static = key[prefix_.size()] == kStaticKey;
-  return cql::ReadRow(*stored, now,
-                      DeletedAt(std::string_view(key).substr(prefix_.size() + 1), is_static));
-}
-
-Result<bool> Evaluation::Check(WriteAnswer& answer) {
-  const int64_t now = replica_.wall().seconds();
-  const std::string static_key = KeyOf(prefix_, true, {});
-  bool all = true;
-  for (const RowCondition& condition : write_.conditions) {
-    const std::string key = KeyOf(prefix_, condition.is_static, condition.key);
-    ORRERY_TRY(cql::LiveRow row, Live(key, now));
-    ORRERY_TRY(cql::LiveRow with_static, Live(static_key, now));
-    for (const std::string& each : {key, static_key}) {
-      if (auto stored = Stored(each)) {
-        ORRERY_TRY(int64_t newest, cql::NewestIn(*stored));
-        newest_ = std::max(newest_, newest);
-      }
-    }
-    newest_ = std::max(newest_, DeletedAt(condition.key, condition.is_static));
-    bool holds = true;
-    switch (condition.kind) {
-      case RowCondition::Kind::kExists: holds = row.exists(); break;
-      case RowCondition::Kind::kNotExists: holds = !row.exists(); break;
-      case RowCondition::Kind::kCells: {
-        // Ids of columns tell static ones from the others.
-        cql::LiveRow both = std::move(with_static);
-        both.cells.insert(both.cells.end(), row.cells.begin(), row.cells.end());
-        if (!condition.is_static) {
-          std::ranges::sort(both.cells, {}, [](const cql::CellView& cell) {
-            return std::pair(cell.column, cell.path);
-          });
-        } else {
-          both = std::move(row);
-        }
-        for (const CellCondition& cell : condition.cells) {
-          holds = holds && Holds(cell, both);
-        }
-        break;
-      }
-    }
-    all = all && holds;
-    SeenRow& seen = answer.seen.emplace_back();
-    seen.key = condition.key;
-    if (!condition.is_static) {
-      seen.row = Stored(key);
-    }
-    seen.static_row = Stored(static_key);
-    seen.deleted = DeletedAt(condition.key, condition.is_static);
-  }
-  answer.now = now;
-  answer.applied = all;
-  if (all) {
-    answer.seen.clear();
-  }
-  return all;
-}
-
-int64_t Evaluation::TimestampOf(const RowChange& change) const {
-  if (!write_.conditions.empty()) {
-    // Clients whose clocks count milliseconds may write again in this one, without a condition.
-    const int64_t now = time_.micros / 1000 * 1000;
-    return std::max(now, newest_ == cql::kNeverWritten ? newest_ : newest_ + 1);
-  }
-  return change.timestamp.value_or(time_.micros);
-}
-
-void Evaluation::Add(std::string key, std::string operand) {
-  growth_ += static_cast<int64_t>(key.size() + operand.size());
-  operands_.emplace_back(std::move(key), std::move(operand));
-}
-
-Status Evaluation::ChangeList(const CellChange& cell, const std::string& key,
-                              const cql::Stamp& stamp, cql::RowWriter& writer) {
-  auto row = Live(key, time_.seconds());
-  if (!row) {
-    return row.error();
-  }
-  auto cells = cql::CellsOf(*row, cell.column);
-  if (cell.action == CellAction::kRemove) {
-    for (const cql::CellView& each : cells) {
-      if (each.value == cell.value) {
-        writer.Delete(cell.column, each.path, stamp.timestamp);
-      }
-    }
-    return Status::Ok();
-  }
-  const int64_t position = cell.path.size() == 4 ? cql::ReadInt(cell.path) : -1;
-  if (cells.empty()) {
-    return Status(Code::kInvalidArgument,
-                  cell.action == CellAction::kSetAt
-                      ? "Attempted to set an element on a list which is null"
-                      : "Attempted to delete an element from a list which "
-                        "is null");
-  }
-  if (position < 0 || position >= static_cast<int64_t>(cells.size())) {
-    return Status(Code::kInvalidArgument, "List index " + std::to_string(position) +
-                                              " out of bound, list has size " +
-                                              std::to_string(cells.size()));
-  }
-  std::string_view path = cells[static_cast<size_t>(position)].path;
-  if (cell.action == CellAction::kSetAt) {
-    writer.Set(cell.column, path, stamp, cell.value);
-  } else {
-    writer.Delete(cell.column, path, stamp.timestamp);
-  }
-  return Status::Ok();
-}
-
-Status Evaluation::MakeRow(const RowChange& change, int64_t timestamp) {
-  const std::string key = KeyOf(prefix_, change.is_static, change.key);
-  cql::Stamp stamp{.timestamp = timestamp, .ttl = change.ttl};
-  const int64_t made = change.made != 0 ? change.made : time_.micros;
-  if (change.ttl > 0) {
-    stamp.expires = WallTime{made}.seconds() + change.ttl;
-  }
-  cql::RowWriter writer;
-  if (change.marks) {
-    writer.Mark(stamp);
-    rows_ += 1;
-  }
-  for (const CellChange& cell : change.cells) {
-    switch (cell.action) {
-      case CellAction::kSet: writer.Set(cell.column, cell.path, stamp, cell.value); break;
-      case CellAction::kDelete: writer.Delete(cell.column, cell.path, timestamp); break;
-      case CellAction::kDeleteColumn: writer.DeleteColumn(cell.column, timestamp); break;
-      case CellAction::kReplaceColumn: writer.DeleteColumn(cell.column, timestamp - 1); break;
-      case CellAction::kAdd: writer.Add(cell.column, cql::ReadBigint(cell.value), timestamp); break;
-      case CellAction::kAppend:
-      case CellAction::kPrepend: {
-        const bool append = cell.action == CellAction::kAppend;
-        std::string path = cql::ListPath(append ? made : -made, list_number_++);
-        writer.Set(cell.column, path, stamp, cell.value);
-        break;
-      }
-      default: ORRERY_RETURN_IF_ERROR(ChangeList(cell, key, stamp, writer));
-    }
-  }
-  std::string operand = writer.Finish();
-  if (operand.size() > kRowBytesMax) {
-    return Status(Code::kTooLarge, "A row may have at most 2 MB, and this change of one has " +
-                                       std::to_string(operand.size()) + " bytes.");
-  }
-  Add(key, std::move(operand));
-  return Status::Ok();
-}
-
-Status Evaluation::Make() {
-  time_ = replica_.NextTime();
-  operands_.clear();
-  list_number_ = 0;
-  growth_ = 0;
-  rows_ = 0;
-  for (const RowChange& change : write_.changes) {
-    const int64_t timestamp = TimestampOf(change);
-    switch (change.action) {
-      case RowAction::kWrite: ORRERY_RETURN_IF_ERROR(MakeRow(change, timestamp)); break;
-      case RowAction::kDeleteRow: {
-        cql::RowWriter writer;
-        writer.DeleteRow(timestamp);
-        Add(KeyOf(prefix_, change.is_static, change.key), writer.Finish());
-        break;
-      }
-      case RowAction::kDeleteRange:
-        Add(prefix_ + kDeletionsKey, cql::DeletionOfRange(change.key, change.end, timestamp));
-        break;
-      case RowAction::kDeletePartition:
-        Add(prefix_ + kDeletionsKey, cql::DeletionOfPartition(timestamp));
-        break;
-    }
-  }
-  return Status::Ok();
-}
-
-storage::WriteSet Evaluation::Finish() {
-  storage::WriteSet set;
-  set.time = time_;
-  set.id = write_.id;
-  set.settled = write_.settled;
-  for (const auto& [key, operand] : operands_) {
-    set.Merge(Space::kItems, key, operand);
-  }
-  if (!write_.batch.empty()) {
-    set.Put(Space::kIndex, BatchKey(prefix_, write_.id), write_.batch);
-  }
-  set.change.bytes = growth_;
-  set.change.items = rows_;
-  return set;
-}
 
 // What is remembered of a write: the charge, and of one that was refused the answer.
 std::string Remembered(const Reply& reply, bool done) {
@@ -356,12 +30,13 @@ std::string Remembered(const Reply& reply, bool done) {
   return bytes;
 }
 
-Reply Repeated(Replica& replica, const Replica::Outcome& outcome) {
+// `answer`: what it was done with, if it was.
+Reply Repeated(Replica& replica, const Replica::Outcome& outcome, const WriteAnswer& answer) {
   Decoder decoder(outcome.result);
   Reply reply =
       replica.MakeReply(Status(), RequestUnits::Hundredths(static_cast<int64_t>(decoder.U64())));
   reply.lsn = outcome.lsn;
-  reply.body = WriteAnswer().Encode();
+  reply.body = answer.Encode();
   if (decoder.left() > 0) {
     const auto code =
         static_cast<Code>(std::min(decoder.U8(), static_cast<uint8_t>(Code::kInternal)));
@@ -380,6 +55,46 @@ bool IsAnswer(Code code) {
          code == Code::kForbidden || code == Code::kQuotaExceeded;
 }
 
+// Where a partition keeps the oldest version of the schema that its writes may know.
+std::string SchemaKey(const Replica& replica) {
+  std::string key =
+      storage::UniquePrefix(PartitionPrefix(replica.container(), replica.range().range.min, ""));
+  key.push_back(kSchemaMark);
+  return key;
+}
+
+// A new leader may not have heard of an index for which its rows were refreshed already; nor may
+// who sends it writes. kSchemaChanged: it must hear of it first. What is in the log of this term
+// came through this leader, so that one look is enough.
+Task<Status> CheckSchema(Replica& replica, uint64_t term) {
+  auto kept = co_await replica.Read(Space::kIndex, SchemaKey(replica));
+  if (!kept && kept.error().code() != Code::kNotFound) {
+    co_return kept.error();
+  }
+  if (kept && Decoder(*kept).U64() > replica.schema()->version) {
+    co_return Status(Code::kSchemaChanged, "the catalog of the leader is behind its log");
+  }
+  replica.SetSchemaTerm(term);
+  co_return Status::Ok();
+}
+
+// Nobody could make room in a full partition without that.
+bool OnlyDeletes(const std::vector<RowChange>& changes) {
+  auto deletes_cell = [](const CellChange& cell) {
+    return cell.action == CellAction::kDelete || cell.action == CellAction::kDeleteColumn;
+  };
+  return std::ranges::all_of(changes, [&](const RowChange& change) {
+    switch (change.action) {
+      case RowAction::kDeleteRow:
+      case RowAction::kDeleteRange:
+      case RowAction::kDeletePartition: return true;
+      case RowAction::kWrite:
+        return !change.marks && std::ranges::all_of(change.cells, deletes_cell);
+      default: return false;
+    }
+  });
+}
+
 Status NotATable() {
   return Status(Code::kInvalidArgument, "The container is not a table of Cassandra.");
 }
@@ -387,7 +102,38 @@ Status NotATable() {
 }  // namespace
 
 bool WriteRows::reads() const {
-  return !conditions.empty() || std::ranges::any_of(changes, NeedsRow);
+  return !conditions.empty() || derivation != nullptr || std::ranges::any_of(changes, NeedsRow);
+}
+
+bool WriteRows::IsOldFor(const Replica& replica, int64_t horizon) const {
+  if (horizon == partition::Horizon::kNone) {
+    return false;
+  }
+  // Conditions take the beginning of a millisecond, of this time or a later one.
+  return std::ranges::any_of(changes, [&](const auto& change) { return IsOld(change, horizon); }) ||
+         (!conditions.empty() && replica.last_time().micros / 1000 * 1000 <= horizon);
+}
+
+Task<Result<Replica::Turn>> WriteRows::TakeTurn(Replica& replica, const std::string& prefix,
+                                                int64_t& horizon) {
+  for (;;) {
+    if (!replica.horizon().known()) {
+      ORRERY_CO_TRY([[maybe_unused]] int64_t read, co_await replica.horizon().Read());
+    }
+    // Once more if the horizon has risen, or the term is another, while it waited.
+    const bool old = IsOldFor(replica, replica.horizon().known().value_or(INT64_MAX));
+    std::vector<Latch> latches{
+        {.name = std::hash<std::string_view>()(prefix), .exclusive = reads() || old}};
+    if (old) {
+      latches.push_back(kWholeRows);
+    }
+    Result<Replica::Turn> turn = co_await replica.Acquire(*this, std::move(latches));
+    const std::optional<int64_t> now = replica.horizon().known();
+    if (!turn || (now && (old || !IsOldFor(replica, *now)))) {
+      horizon = turn && old ? *now : cql::kNeverWritten;
+      co_return turn;
+    }
+  }
 }
 
 std::string WriteRows::logical_partition() const { return "\"0x" + ToHex(partition_key) + "\""; }
@@ -426,19 +172,33 @@ Task<Reply> WriteRows::Run(Replica& replica) {
     co_return replica.MakeReply(NotATable(), partition::PriceOfRefusedWrite());
   }
   std::string prefix = PartitionPrefix(container.id, epk, partition_key);
-  std::vector<Latch> latches{{.name = std::hash<std::string_view>()(prefix), .exclusive = reads()}};
-  Result<Replica::Turn> turn = co_await replica.Acquire(*this, std::move(latches));
+  int64_t horizon = cql::kNeverWritten;
+  Result<Replica::Turn> turn = co_await TakeTurn(replica, prefix, horizon);
   if (!turn) {
     co_return replica.MakeReply(turn.error(), RequestUnits());
   }
-  if (const Replica::Outcome* before = replica.Recall(id)) {
-    co_return Repeated(replica, *before);
+  if (replica.schema_term() != turn->term) {
+    if (Status known = co_await CheckSchema(replica, turn->term); !known.ok()) {
+      co_return replica.MakeReply(known, RequestUnits());
+    }
+  }
+  WriteAnswer answer;
+  if (replica.Recall(id) != nullptr) {
+    // Who asks again does what is left of the batch, too.
+    if (derivation != nullptr) {
+      auto kept = co_await replica.Read(Space::kIndex, BatchKey(prefix, id));
+      answer.batch = kept ? std::move(*kept) : "";
+      answer.batch_id = id;
+    }
+    if (const Replica::Outcome* before = replica.Recall(id)) {
+      co_return Repeated(replica, *before, answer);
+    }
+    co_return replica.MakeReply(Status(Code::kUnknownOutcome, "the outcome is forgotten"), {});
   }
 
-  Evaluation evaluation(replica, *this, std::move(prefix));
+  Evaluation evaluation(replica, *this, std::move(prefix), horizon);
   Reply reply = replica.MakeReply(Status(), RequestUnits());
-  WriteAnswer answer;
-  if (reads()) {
+  if (reads() || horizon != cql::kNeverWritten) {
     reply.status = co_await evaluation.Load();
     reply.charge = partition::PriceOfRead(evaluation.bytes_read());
   }
@@ -453,11 +213,23 @@ Task<Reply> WriteRows::Run(Replica& replica) {
   if (writes && reply.status.ok() && evaluation.growth() > static_cast<int64_t>(kWriteBytesMax)) {
     reply.status = Status(Code::kTooLarge, "The changes of the write are too large.");
   }
-  if (writes && reply.status.ok() && model::MayBeFull(replica, evaluation.growth())) {
+  if (writes && reply.status.ok() && !forced && !OnlyDeletes(changes) &&
+      model::MayBeFull(replica, evaluation.growth())) {
     reply.status = co_await model::CheckRoom(replica, evaluation.prefix(), evaluation.growth());
+    if (reply.status.code() == Code::kQuotaExceeded &&
+        replica.sizes().Doubt(evaluation.prefix(), replica.services().clock.Now())) {
+      reply.status = co_await model::CheckRoom(replica, evaluation.prefix(), evaluation.growth());
+    }
     if (reply.status.ok() && !evaluation.newest()) {
       reply.status = evaluation.Make();
     }
+  }
+  if (writes && reply.status.ok()) {
+    reply.status = evaluation.AddDerived();
+  }
+  if (static_cast<const model::Container&>(*replica.schema()).derived != derived) {
+    co_return replica.MakeReply(
+        Status(Code::kPreconditionFailed, "the indexes or views of the table have changed"), {});
   }
   reply.body = answer.Encode();
   if (!reply.status.ok() || !answer.applied) {
@@ -470,16 +242,23 @@ Task<Reply> WriteRows::Run(Replica& replica) {
   if (changes.empty() && batch.empty()) {
     co_return reply;
   }
+  if (derivation != nullptr && !evaluation.batch().empty()) {
+    answer.batch = evaluation.batch();
+    answer.batch_id = id;
+    reply.body = answer.Encode();
+  }
   reply.charge += partition::PriceOfCreate(static_cast<size_t>(evaluation.growth()), 0);
   storage::WriteSet set = evaluation.Finish();
   set.result = Remembered(reply, true);
   partition::LogicalSizes& sizes = replica.sizes();
-  auto ticket = sizes.Begin(evaluation.prefix(), evaluation.growth());
+  const int64_t change = set.change.bytes;
+  auto ticket = sizes.Begin(evaluation.prefix(), change);
   Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
-  sizes.End(evaluation.prefix(), evaluation.growth(), ticket, lsn);
+  sizes.End(evaluation.prefix(), change, ticket, lsn);
   if (!lsn) {
     co_return replica.MakeReply(lsn.error(), partition::PriceOfRefusedWrite());
   }
+  evaluation.Committed();
   reply.lsn = *lsn;
   co_return reply;
 }
@@ -493,24 +272,36 @@ Task<Reply> EndBatch::Run(Replica& replica) {
     co_return replica.MakeReply(turn.error(), RequestUnits());
   }
   storage::WriteSet set;
+  if (batch == storage::OperationId()) {
+    if (Status known = co_await CheckSchema(replica, turn->term); !known.ok()) {
+      co_return replica.MakeReply(known, RequestUnits());
+    }
+    std::string version;
+    Encoder(version).U64(target.schema_version);
+    set.Put(Space::kIndex, SchemaKey(replica), version);
+  } else {
+    set.frees_space = true;
+    set.Delete(Space::kIndex, BatchKey(prefix, batch));
+  }
   set.time = replica.NextTime();
   set.id = id;
   set.settled = settled;
-  set.frees_space = true;
-  set.Delete(Space::kIndex, BatchKey(prefix, batch));
   Result<Lsn> lsn = co_await replica.Commit(std::move(set), *turn);
   co_return replica.MakeReply(lsn ? Status() : lsn.error(), RequestUnits());
 }
 
 std::vector<FoundBatch> FindBatches(storage::Engine& state, ContainerId container,
-                                    const types::EpkRange& range, size_t most) {
+                                    const types::EpkRange& range, const std::string& after,
+                                    size_t most) {
   constexpr size_t kTail = 1 + 2 * sizeof(uint64_t);
   std::vector<FoundBatch> found;
   const storage::KeySpan span = storage::UniqueSpan(container, range);
-  auto at = state.NewIterator(storage::Index(Space::kIndex), span.begin, span.end);
+  const std::string begin = std::max(span.begin, after.empty() ? after : after + '\0');
+  auto at = state.NewIterator(storage::Index(Space::kIndex), begin, span.end);
   for (at->SeekToFirst(); at->Valid() && found.size() < most; at->Next()) {
     std::string_view key = at->key().substr(1);
     FoundBatch each;
+    each.key = at->key();
     std::string_view tail;
     if (!storage::ReadItemEpk(key, &each.epk) || !SplitKey(key, &each.partition_key, &tail) ||
         tail.size() != kTail || tail[0] != kBatchMark) {
@@ -561,7 +352,8 @@ Task<Reply> TruncateRows::Run(Replica& replica) {
   if (!slice.status.ok() || slice.keys.empty()) {
     co_return replica.MakeReply(slice.status, partition::LeastPriceOfWrite(0));
   }
-  Result<Replica::Turn> turn = co_await replica.Acquire(*this, {});
+  // Nobody may write what it read before.
+  Result<Replica::Turn> turn = co_await replica.Acquire(*this, {{.name = kWholeRows.name}});
   if (!turn) {
     co_return replica.MakeReply(turn.error(), RequestUnits());
   }

@@ -77,11 +77,15 @@ Task<> Node::HandleAdmin(const net::HttpRequest& request, net::HttpReply& reply)
       co_return;
     }
     reply.Add("content-type", "text/plain; version=0.0.4");
-    reply.body = metrics_.Render(*instance_->catalog().view(), instance_->replicas(), clock_,
-                                 instance_->store(), http_->connections());
+    reply.body =
+        metrics_.Render(*instance_->catalog().view(), instance_->replicas(), instance_->reshapes(),
+                        clock_, instance_->store(), http_->connections());
+    if (purger_ != nullptr) {
+      reply.body += RenderPurged(purger_->counts());
+    }
     if (instance_->clustered()) {
-      reply.body +=
-          RenderCluster(co_await instance_->Look(true), instance_->self(), transport_->counters());
+      reply.body += RenderCluster(co_await instance_->Look(true), instance_->self(),
+                                  instance_->raft()->moves(), transport_->counters());
     }
     co_return;
   }

@@ -4,6 +4,8 @@
 #include "base/bytes.h"
 #include "base/log.h"
 #include "cql/system_schema.h"
+#include "model/catalog_roles.h"
+#include "model/placement.h"
 #include "server/node.h"
 #include "types/murmur3.h"
 
@@ -12,6 +14,10 @@ namespace orrery::server {
 namespace {
 
 constexpr uint16_t kDefaultPort = 9042;
+constexpr std::string_view kLoopback = "127.0.0.1";
+// How often is looked whether the first password was changed, and whether an address is free.
+constexpr Duration kRolesInterval = std::chrono::milliseconds(200);
+constexpr Duration kAddressInterval = std::chrono::seconds(5);
 
 // The 4 or 16 bytes of an address; empty: it is none.
 std::string AddressBytes(const std::string& text) {
@@ -23,6 +29,11 @@ std::string AddressBytes(const std::string& text) {
     return std::string(bytes, 16);
   }
   return {};
+}
+
+bool IsLoopbackAddress(const std::string& text) {
+  const std::string bytes = AddressBytes(text);
+  return bytes.size() == 4 ? bytes[0] == 127 : text == "::1";
 }
 
 // The host of http://host:port/ or of host:port.
@@ -50,13 +61,6 @@ std::string HostId(uint64_t cluster, NodeId node) {
   return id;
 }
 
-// Nodes share the ring evenly, whatever they hold: any of them answers for all.
-int64_t TokenOf(size_t place, size_t nodes) {
-  using Wide = unsigned __int128;
-  auto at = static_cast<uint64_t>((Wide{place} << 64) / nodes);
-  return static_cast<int64_t>(at ^ uint64_t{1} << 63);
-}
-
 }  // namespace
 
 cql::ClusterView Node::CassandraNodes() const {
@@ -73,7 +77,7 @@ cql::ClusterView Node::CassandraNodes() const {
   if (!instance_->clustered()) {
     describe(cluster.self, settings_.listen);
     cluster.self.host_id = HostId(0, NodeId(1));
-    cluster.self.tokens = {TokenOf(0, 1)};
+    cluster.self.tokens = {model::NodeToken(0, 1)};
     return cluster;
   }
   auto view = instance_->catalog().view();
@@ -96,7 +100,8 @@ cql::ClusterView Node::CassandraNodes() const {
     describe(node, host);
     node.host_id = HostId(view->cluster, nodes[i]->id);
     node.rack = nodes[i]->zone.empty() ? "rack1" : nodes[i]->zone;
-    node.tokens = {TokenOf(i, nodes.size())};
+    node.tokens = {model::NodeToken(i, nodes.size())};
+    node.up = instance_->raft()->Alive(nodes[i]->id);
     if (here) {
       cluster.self = std::move(node);
     } else {
@@ -104,6 +109,33 @@ cql::ClusterView Node::CassandraNodes() const {
     }
   }
   return cluster;
+}
+
+runtime::Task<> Node::OpenCassandra(std::string address, runtime::Gate::Pass pass) {
+  std::shared_ptr<const cql::Roles> seen;
+  bool guarded = true;
+  while (!stopping_) {
+    auto roles = model::RolesOf(*instance_->catalog().view());
+    if (roles != seen) {
+      auto look = [roles] { return cassandra::HasDefaultPassword(*roles); };
+      guarded = co_await runtime::OnBlocking(*workers_, look);
+      seen = roles;
+    }
+    if (!guarded && !stopping_) {
+      Status moved = cassandra_->MoveTo(address);
+      if (moved.ok()) {
+        log::Info("the first password was changed: clients of Cassandra are served at the address",
+                  {{"address", address}, {"port", std::to_string(cassandra_port())}});
+        co_return;
+      }
+      log::Warning("clients of Cassandra cannot be served at the address yet",
+                   {{"why", moved.message()}});
+    }
+    const Instant next = clock_.Now() + (guarded ? kRolesInterval : kAddressInterval);
+    while (!stopping_ && clock_.Now() < next) {
+      co_await runtime::Sleep(kRolesInterval);
+    }
+  }
 }
 
 Status Node::StartCassandra() {
@@ -119,14 +151,29 @@ Status Node::StartCassandra() {
   if (instance_->clustered()) {
     service_options.catch_up = [this] { return instance_->CatchUp(); };
   }
-  batches_ = std::make_unique<cassandra::BatchKeeper>(instance_->catalog(), instance_->router(),
+  schemas_ = std::make_unique<cassandra::SchemaCache>(instance_->catalog());
+  batches_ = std::make_unique<cassandra::BatchKeeper>(*schemas_, instance_->router(),
                                                       instance_->replicas(), *workers_, clock_);
-  batches_->Start();
-  cassandra_service_ =
-      std::make_unique<cassandra::Service>(instance_->catalog(), instance_->router(), *batches_,
-                                           clock_, random_, std::move(service_options));
+  batches_->Start(!instance_->clustered());
+  builder_ = std::make_unique<cassandra::DerivedBuilder>(instance_->catalog(), *schemas_,
+                                                         instance_->router(), instance_->replicas(),
+                                                         *batches_, *workers_, clock_);
+  builder_->Start();
+  purger_ = std::make_unique<rows::Purger>(
+      instance_->replicas(), *workers_, clock_,
+      std::chrono::milliseconds(settings_.cassandra_purge_interval_ms));
+  purger_->Start();
+  passwords_ = std::make_unique<cassandra::Passwords>(*workers_);
+  cassandra_service_ = std::make_unique<cassandra::Service>(
+      instance_->catalog(), *schemas_, instance_->router(), *batches_, *builder_, *passwords_,
+      clock_, random_, std::move(service_options));
   cassandra::ServerOptions options;
-  options.address = settings_.listen == "localhost" ? "127.0.0.1" : settings_.listen;
+  const std::string address =
+      settings_.listen == "localhost" ? std::string(kLoopback) : settings_.listen;
+  // A password that everybody knows must not open the door to the network.
+  const bool guarded = !settings_.dev && !IsLoopbackAddress(address) &&
+                       cassandra::HasDefaultPassword(*model::RolesOf(*instance_->catalog().view()));
+  options.address = guarded ? std::string(kLoopback) : address;
   options.port = settings_.cassandra_port.value_or(settings_.port == 0 ? 0 : kDefaultPort);
   options.connections_max = settings_.connections_max;
   options.certificate_file = certificate_file_;
@@ -143,6 +190,19 @@ Status Node::StartCassandra() {
   ORRERY_RETURN_IF_ERROR(status);
   cassandra_ = std::move(server);
   cassandra_service_->events().Start(*cassandra_, *workers_);
+  if (instance_->clustered()) {
+    cassandra_nodes_ =
+        std::make_unique<cassandra::ClusterEvents>([this] { return CassandraNodes(); });
+    cassandra_nodes_->Start(*cassandra_, *workers_);
+  }
+  if (guarded) {
+    log::Warning(
+        "clients of Cassandra are served on this machine only, because the role cassandra has its "
+        "first password: log in from here and change it by ALTER ROLE cassandra WITH PASSWORD = "
+        "'...'; no restart is needed",
+        {{"address", options.address}, {"wanted", address}});
+    workers_->at(0).Spawn(OpenCassandra(address, opening_cassandra_.Enter()));
+  }
   return Status::Ok();
 }
 

@@ -14,7 +14,7 @@ using runtime::Task;
 namespace {
 
 // What this program can read of other nodes' commands.
-constexpr uint32_t kNodeVersion = 3;
+constexpr uint32_t kNodeVersion = model::kNewestFormat;
 constexpr Duration kCatalogTime = std::chrono::seconds(60);
 constexpr Duration kRetryPause = std::chrono::milliseconds(100);
 

@@ -118,6 +118,16 @@ void Head(std::string& out, std::string_view name, std::string_view type, std::s
          " " + std::string(type) + "\n";
 }
 
+void Gauge(std::string& out, std::string_view name, std::string_view help, double value) {
+  Head(out, name, "gauge", help);
+  Line(out, name, "", value);
+}
+
+void Total(std::string& out, std::string_view name, std::string_view help, uint64_t value) {
+  Head(out, name, "counter", help);
+  Line(out, name, "", static_cast<double>(value));
+}
+
 std::string Escaped(std::string_view text) {
   std::string out;
   for (char c : text) {
@@ -168,6 +178,31 @@ const PartitionMetric kPartitionMetrics[] = {
 
 namespace {
 
+// What is under way in the whole cluster, and what this node has carried out: over all nodes each
+// change is counted once.
+void RenderReshapes(std::string& out, const model::CatalogView& catalog,
+                    const model::ReshapeCounters& done) {
+  size_t splits = 0;
+  size_t merges = 0;
+  for (const auto& [id, container] : catalog.containers_by_id) {
+    for (const model::Reshape& reshape : container->reshapes) {
+      ++(reshape.splits() ? splits : merges);
+    }
+  }
+  auto by_kind = [&out](std::string_view name, std::string_view type, std::string_view help,
+                        uint64_t of_splits, uint64_t of_merges) {
+    Head(out, name, type, help);
+    Line(out, name, "{kind=\"split\"}", static_cast<double>(of_splits));
+    Line(out, name, "{kind=\"merge\"}", static_cast<double>(of_merges));
+  };
+  by_kind("orrery_reshapes", "gauge", "Splits and merges of partitions under way", splits, merges);
+  Total(out, "orrery_splits_total", "Splits that this node has carried out", done.splits);
+  Total(out, "orrery_merges_total", "Merges that this node has carried out", done.merges);
+  by_kind("orrery_reshapes_called_off_total", "counter",
+          "Splits and merges that this node has called off", done.splits_called_off,
+          done.merges_called_off);
+}
+
 // Over all nodes each partition is counted once, by its leader.
 void RenderScaled(std::string& out, const model::CatalogView& catalog,
                   const partition::ReplicaTable& replicas, Instant now) {
@@ -194,7 +229,8 @@ void RenderScaled(std::string& out, const model::CatalogView& catalog,
 }  // namespace
 
 std::string Metrics::Render(const model::CatalogView& catalog,
-                            const partition::ReplicaTable& replicas, const Clock& clock,
+                            const partition::ReplicaTable& replicas,
+                            const model::ReshapeCounters& reshapes, const Clock& clock,
                             const storage::Store& store, size_t connections) {
   std::string out;
   {
@@ -209,12 +245,7 @@ std::string Metrics::Render(const model::CatalogView& catalog,
   Line(out, "orrery_log_healthy", "", store.healthy() ? 1 : 0);
   Head(out, "orrery_disk_full", "gauge", "1 while writes are refused for want of disk space");
   Line(out, "orrery_disk_full", "", store.disk_full() ? 1 : 0);
-  size_t reshapes = 0;
-  for (const auto& [id, container] : catalog.containers_by_id) {
-    reshapes += container->reshapes.size();
-  }
-  Head(out, "orrery_reshapes", "gauge", "Splits and merges of partitions under way");
-  Line(out, "orrery_reshapes", "", static_cast<double>(reshapes));
+  RenderReshapes(out, catalog, reshapes);
   Head(out, "orrery_balancer_paused", "gauge", "1 while partitions are left as they are");
   Line(out, "orrery_balancer_paused", "", catalog.balancer_paused ? 1 : 0);
   Instant now = clock.Now();
@@ -234,17 +265,18 @@ std::string Metrics::Render(const model::CatalogView& catalog,
   return out;
 }
 
+std::string RenderPurged(const rows::Purger::Counts& counts) {
+  std::string out;
+  Total(out, "orrery_purged_keys_total",
+        "Dead rows, static rows and deletions of Cassandra's tables that are dropped",
+        counts.dropped);
+  Total(out, "orrery_purged_parts_total", "Those of which something alive stays", counts.trimmed);
+  Total(out, "orrery_purged_bytes_total", "Bytes of both",
+        static_cast<uint64_t>(std::max<int64_t>(counts.bytes, 0)));
+  return out;
+}
+
 namespace {
-
-void Gauge(std::string& out, std::string_view name, std::string_view help, double value) {
-  Head(out, name, "gauge", help);
-  Line(out, name, "", value);
-}
-
-void Total(std::string& out, std::string_view name, std::string_view help, uint64_t value) {
-  Head(out, name, "counter", help);
-  Line(out, name, "", static_cast<double>(value));
-}
 
 void RenderNodes(std::string& out, const cluster::Overview& here, NodeId self) {
   Head(out, "orrery_cluster_nodes", "gauge", "Nodes of the cluster as this one sees them");
@@ -271,7 +303,7 @@ void RenderNodes(std::string& out, const cluster::Overview& here, NodeId self) {
 
 }  // namespace
 
-std::string RenderCluster(const cluster::Overview& here, NodeId self,
+std::string RenderCluster(const cluster::Overview& here, NodeId self, uint64_t moves,
                           const net::PeerCounters& counters) {
   std::string out;
   RenderNodes(out, here, self);
@@ -286,6 +318,7 @@ std::string RenderCluster(const cluster::Overview& here, NodeId self,
   Gauge(out, "orrery_sets_under_replicated", "Sets led here that have too few live replicas",
         under);
   Gauge(out, "orrery_sets_moving", "Sets led here whose members are being changed", moving);
+  Total(out, "orrery_moves_total", "Replicas that have moved, in sets led here then", moves);
   // The lines of one metric stand together.
   std::string lags;
   Head(lags, "orrery_set_lag", "gauge", "Entries that a follower of a set led here does not have");

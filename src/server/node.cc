@@ -47,6 +47,10 @@ Result<std::unique_ptr<model::Condition>> CompileQuery(std::string_view text,
   return std::make_unique<QueryCondition>(std::move(*query));
 }
 
+replication::Staleness StalenessOf(const Settings& settings) {
+  return {settings.staleness_versions, std::chrono::seconds(settings.staleness_s)};
+}
+
 }  // namespace
 
 Node::Node(Settings settings, std::function<bool()> stop_wanted)
@@ -87,7 +91,8 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.limits.fixed_throughput = settings_.fixed_throughput;
   options.limits.fixed_bytes = settings_.fixed_container_mb << 20;
   options.limits.logical_bytes = settings_.logical_partition_mb << 20;
-  options.host = {.burst = settings_.burst, .strict = settings_.strict};
+  options.host = {
+      .burst = settings_.burst, .strict = settings_.strict, .staleness = StalenessOf(settings_)};
   options.raft.set.election_timeout =
       std::chrono::milliseconds(settings_.cluster_election_timeout_ms);
   options.raft.set.heartbeat = std::chrono::milliseconds(settings_.cluster_heartbeat_ms);
@@ -270,6 +275,7 @@ Status Node::Start() {
                                            .locations = [this] { return Locations(); },
                                            .catch_up = nullptr,
                                            .consistency = settings_.consistency,
+                                           .staleness = StalenessOf(settings_),
                                            .control_throughput = settings_.control_throughput};
   if (instance_->clustered()) {
     service_options.catch_up = [this] { return instance_->CatchUp(); };
@@ -304,9 +310,19 @@ void Node::Stop() {
   if (http_ != nullptr) {
     http_->Stop(kStopGrace);
   }
+  if (cassandra_nodes_ != nullptr) {
+    cassandra_nodes_->Stop();
+  }
   if (cassandra_ != nullptr) {
+    opening_cassandra_.Close();
     cassandra_service_->events().Stop();
     cassandra_->Stop(kStopGrace);
+  }
+  if (purger_ != nullptr) {
+    purger_->Stop();
+  }
+  if (builder_ != nullptr) {
+    builder_->Stop();
   }
   if (batches_ != nullptr) {
     batches_->Stop();

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "api/cassandra/cluster_events.h"
 #include "api/cassandra/server.h"
 #include "api/cassandra/service.h"
 #include "api/sql/service.h"
@@ -22,6 +23,7 @@
 #include "net/http_server.h"
 #include "net/peer.h"
 #include "replication/net_transport.h"
+#include "rows/purger.h"
 #include "runtime/gate.h"
 #include "server/metrics.h"
 #include "server/settings.h"
@@ -58,6 +60,8 @@ class Node {
   // Clients of Cassandra (cassandra_node.cc).
   Status StartCassandra();
   cql::ClusterView CassandraNodes() const;
+  // Listens at the address of the settings once nobody can log in with the first password.
+  runtime::Task<> OpenCassandra(std::string address, runtime::Gate::Pass pass);
   // In the catalog, and in the file for `orrery keys`.
   runtime::Task<Status> ChangeKeys(std::vector<model::KeyChange> keys);
   // The newest keys. Blocks.
@@ -117,9 +121,15 @@ class Node {
   Metrics metrics_;
   std::unique_ptr<api::sql::Service> service_;
   std::unique_ptr<net::HttpServer> http_;
+  std::unique_ptr<cassandra::SchemaCache> schemas_;
   std::unique_ptr<cassandra::BatchKeeper> batches_;
+  std::unique_ptr<cassandra::DerivedBuilder> builder_;
+  std::unique_ptr<rows::Purger> purger_;
+  std::unique_ptr<cassandra::Passwords> passwords_;
   std::unique_ptr<cassandra::Service> cassandra_service_;
   std::unique_ptr<cassandra::CassandraServer> cassandra_;
+  std::unique_ptr<cassandra::ClusterEvents> cassandra_nodes_;  // of a cluster
+  runtime::Gate opening_cassandra_;
   std::mutex keys_mutex_;      // the file of keys
   std::mutex identity_mutex_;  // the file of the identity, and
   cluster::NodeIdentity identity_;

@@ -32,10 +32,13 @@ struct Settings {
   bool cassandra = true;
   std::optional<uint16_t> cassandra_port;  // none: 9042, or any if server.port is any
   std::string cassandra_data_center = "datacenter1";
+  uint64_t cassandra_purge_interval_ms = 60'000;
 
   std::string account = "orrery";
   std::string endpoint;
   api::sql::Consistency consistency = api::sql::Consistency::kSession;
+  uint64_t staleness_versions = 100;
+  uint64_t staleness_s = 5;
 
   storage::Durability durability = storage::Durability::kSync;
   uint64_t sync_interval_ms = 100;

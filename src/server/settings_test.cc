@@ -31,7 +31,8 @@ TEST(SettingsTest, AnUnknownOrWrongSettingIsAnErrorThatNamesIt) {
        {"[storage]\ndurabilty = \"sync\"\n", "[storage]\ndurability = \"often\"\n",
         "[server]\nport = 70000\n", "[server]\nport = \"x\"\n", "storage = 1\n",
         "[throughput]\nstrict = 1\n", "[limits]\nrules = \"old\"\n",
-        "[limits]\nlogical_partition_mb = 0\n"}) {
+        "[limits]\nlogical_partition_mb = 0\n", "[account]\nstaleness_versions = 9\n",
+        "[account]\nstaleness_s = 4\n", "[account]\nstaleness_s = 86401\n"}) {
     Status status = LoadFile(settings, WriteToml(text));
     EXPECT_EQ(status.code(), Code::kInvalidArgument) << text;
     EXPECT_FALSE(status.message().empty());

@@ -14,6 +14,7 @@ constexpr std::pair<ToyBug, std::string_view> kToyBugs[] = {
     {ToyBug::kAcknowledgeEarly, "acknowledge_early"},
     {ToyBug::kReadFollowers, "read_followers"},
     {ToyBug::kIgnoreSession, "ignore_session"},
+    {ToyBug::kIgnoreBound, "ignore_bound"},
     {ToyBug::kIgnoreEtag, "ignore_etag"},
     {ToyBug::kForgetWrite, "forget_write"},
     {ToyBug::kApplyOther, "apply_other"},

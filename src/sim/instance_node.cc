@@ -5,6 +5,7 @@
 
 #include "cluster/instance.h"
 #include "model/items.h"
+#include "sim/nemesis.h"
 #include "sim/witness.h"
 
 namespace orrery::sim {
@@ -194,9 +195,11 @@ class InstanceNode final : public SimNode, private replication::RaftObserver {
     options.care_interval = std::chrono::milliseconds(300);
     options.check_interval = std::chrono::seconds(2);
     options.host.return_after = std::chrono::milliseconds(800);
+    options.host.staleness = {kStalenessVersions, kStalenessTime};
     options.raft.set.trail_entries = 4;
     options.raft.set.cut_entries = 4;
     options.raft.set.cache_bytes = 2000;
+    options.raft.set.lease_reads = Nemesis::HasLeases(env_.seed);
     options.raft.observer = this;
     options.raft.snapshot_folder = env_.folder + "/snapshots";
     options.placement.max_moves = 2;
@@ -276,7 +279,7 @@ Status InstanceNode::BeginCluster() {
     while (nodes() < env_.nodes.size() && !failed) {
       std::string address = "node:" + std::to_string(nodes() + 1);
       model::CatalogChange change{
-          .what = model::change::AddNode{.address = address, .version = model::kSettledFormat}};
+          .what = model::change::AddNode{.address = address, .version = model::kNewestFormat}};
       failed = !(co_await alone->catalog().Execute(std::move(change)));
     }
   };
@@ -350,17 +353,25 @@ Task<OpResult> InstanceNode::Execute(ClientOp op) {
   std::string epk = address->epk;
   partition::Reply reply;
   std::string item;
-  if (op.kind == OpKind::kRead || op.kind == OpKind::kSessionRead) {
+  if ((op.kind == OpKind::kRead && !op.otherwise) || ReadsWeakly(op.kind)) {
     model::ReadItem read;
     read.address = *address;
     read.id = op.key;
-    read.level =
-        op.kind == OpKind::kRead ? partition::ReadLevel::kStrong : partition::ReadLevel::kSession;
+    read.level = op.kind == OpKind::kRead          ? partition::ReadLevel::kStrong
+                 : op.kind == OpKind::kSessionRead ? partition::ReadLevel::kSession
+                                                   : partition::ReadLevel::kBounded;
     if (op.kind == OpKind::kSessionRead) {
       read.tokens = tokens;
     }
     reply = co_await instance_->router().Execute(container->ring(), epk, read);
     item = reply.body;
+  } else if (op.kind == OpKind::kDelete && op.otherwise && op.if_match.empty()) {
+    model::DeleteItems remove;
+    remove.logical_partition = *address;
+    reply = co_await instance_->router().Execute(container->ring(), epk, remove);
+    if (reply.status.ok() && reply.charge == partition::RequestUnits()) {
+      reply.status = Status(Code::kNotFound, "nothing was deleted");
+    }
   } else {
     model::WriteItems write;
     write.address = *address;
@@ -368,8 +379,10 @@ Task<OpResult> InstanceNode::Execute(ClientOp op) {
     step.kind = op.kind == OpKind::kCreate    ? model::StepKind::kCreate
                 : op.kind == OpKind::kUpsert  ? model::StepKind::kUpsert
                 : op.kind == OpKind::kReplace ? model::StepKind::kReplace
+                : op.kind == OpKind::kRead    ? model::StepKind::kRead
                                               : model::StepKind::kDelete;
-    if (op.kind != OpKind::kDelete) {
+    write.level = partition::ReadLevel::kStrong;
+    if (op.kind != OpKind::kDelete && op.kind != OpKind::kRead) {
       step.body = *types::Document::FromJson(R"({"id":")" + op.key + R"(","pk":")" + op.key +
                                              R"(","v":")" + op.value + R"("})");
     }

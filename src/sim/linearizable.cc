@@ -31,7 +31,8 @@ Effect EffectOf(const Call& call, ItemValue now) {
       }
       return {Code::kOk, call.kind == OpKind::kReplace ? call.value : 0};
     case OpKind::kRead:
-    case OpKind::kSessionRead: break;
+    case OpKind::kSessionRead:
+    case OpKind::kBoundedRead: break;
   }
   return {now == 0 ? Code::kNotFound : Code::kOk, now};
 }
@@ -127,6 +128,7 @@ const char* Name(OpKind kind) {
     case OpKind::kDelete: return "delete";
     case OpKind::kRead: return "read";
     case OpKind::kSessionRead: return "session read";
+    case OpKind::kBoundedRead: return "bounded read";
   }
   return "?";
 }

@@ -51,8 +51,8 @@ void Machine::Start() {
   workers_ = std::make_unique<runtime::WorkerPool>(options_.workers, 0, time_.get());
   auto open_log = [this](storage::EngineOptions options) { return Open(true, options); };
   auto open_state = [this](storage::EngineOptions options) { return Open(false, options); };
-  node_ = make_node_({id_, nodes_, incarnation_, *workers_, clock_, *random_, *transport_, witness_,
-                      options_.folder, open_log, open_state});
+  node_ = make_node_({id_, nodes_, incarnation_, world_.seed(), *workers_, clock_, *random_,
+                      *transport_, witness_, options_.folder, open_log, open_state});
   if (Status started = node_->Start(); !started.ok() && !dying_) {
     world_.Fail("node " + id_.ToString() + " cannot start: " + started.ToString());
   }

@@ -137,7 +137,7 @@ TEST_F(MachineTest, ACutLinkIsCutOneWay) {
   Make();
   network_->Cut(NodeId(2), NodeId(1));
   Send("there");
-  EXPECT_EQ(Call(seconds(4)), std::string(CodeName(Code::kUnknownOutcome)));  // no way back
+  EXPECT_EQ(Call(seconds(11)), std::string(CodeName(Code::kUnknownOutcome)));  // no way back
   EXPECT_EQ(seen_[NodeId(2)].frames.size(), 1u);
   network_->HealCuts();
   EXPECT_EQ(Call(seconds(1)), "re: hello");
@@ -154,8 +154,8 @@ TEST_F(MachineTest, ADeadProcessRefusesAtOnce) {
 TEST_F(MachineTest, AMachineWithoutPowerSaysNothing) {
   Make();
   two().Die(Death::kPowerCut);
-  EXPECT_EQ(Call(seconds(4)), std::string(CodeName(Code::kUnknownOutcome)));
-  EXPECT_GE(answered_, Instant(seconds(3)));
+  EXPECT_EQ(Call(seconds(11)), std::string(CodeName(Code::kUnknownOutcome)));
+  EXPECT_GE(answered_, Instant(seconds(10)));
   EXPECT_TRUE(seen_[NodeId(1)].refused.empty());
 }
 

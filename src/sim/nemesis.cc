@@ -2,6 +2,14 @@
 
 namespace orrery::sim {
 
+namespace {
+
+// How much faster or slower than virtual time a clock may be. A lease is nine tenths of the time
+// that it must not outlast, so that two clocks may differ by a ninth.
+constexpr uint64_t kSkewMostPpm = 50'000;
+
+}  // namespace
+
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -23,7 +31,7 @@ MachineOptions Nemesis::MachineOf(uint64_t seed, NodeId id) {
   Chance chance(seed, "machine options", id.value());
   MachineOptions options;
   if (skew.OneIn(2)) {
-    options.skew_ppm = static_cast<int64_t>(chance.Below(40'001)) - 20'000;
+    options.skew_ppm = static_cast<int64_t>(chance.Below(2 * kSkewMostPpm + 1) - kSkewMostPpm);
     options.wall_error = chance.Between(seconds(0), seconds(10));
   }
   return options;

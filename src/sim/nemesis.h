@@ -25,6 +25,8 @@ class Nemesis {
   // Of the whole run, by seed.
   static NetworkOptions NetworkOf(uint64_t seed);
   static MachineOptions MachineOf(uint64_t seed, NodeId id);
+  // Whether Strong reads go by leases.
+  static bool HasLeases(uint64_t seed) { return Chance(seed, "leases").OneIn(3); }
 
  private:
   using Fault = void (Nemesis::*)();

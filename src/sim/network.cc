@@ -21,6 +21,7 @@ class SimTransport final : public replication::Transport {
     };
     co_return co_await runtime::Suspend<Result<std::string>>(std::move(start));
   }
+  void EndCalls(NodeId to) override { network_.EndCalls(self_, to); }
 
  private:
   Network& network_;
@@ -100,7 +101,7 @@ void Network::StartCall(Station& from, NodeId to, std::string request, Resume re
     return;
   }
   if (!reachable && chance_.OneIn(2)) {  // no connection can be made
-    world_.After(options_.call_deadline / 4,
+    world_.After(options_.connect_deadline,
                  [this, call] { EndCall(call, Error(Code::kUnavailable, "no connection")); });
     return;
   }
@@ -140,6 +141,17 @@ void Network::EndCall(uint64_t call, Result<std::string> result) {
   world_.Note("call ends", {call, result.has_value()});
   resume(std::move(result));
   from.Run();
+}
+
+// Soon, as in a process: whoever waits for them does not go on inside this.
+void Network::EndCalls(Station& from, NodeId to) {
+  for (auto& [call, pending] : calls_) {
+    if (pending.from == from.id() && pending.to == to) {
+      world_.After(Duration(1), [this, call] {
+        EndCall(call, Error(Code::kUnknownOutcome, "nothing is heard of the node any more"));
+      });
+    }
+  }
 }
 
 void Network::OnDown(Station& station, bool machine_goes_on) {

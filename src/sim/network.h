@@ -41,7 +41,9 @@ struct NetworkOptions {
   uint32_t twice_percent = 0;  // of frames; only when not in order
   Duration latency_least = std::chrono::microseconds(100);
   Duration latency_most = std::chrono::milliseconds(2);
-  Duration call_deadline = std::chrono::seconds(3);
+  // Those of net/peer.h.
+  Duration call_deadline = std::chrono::seconds(10);
+  Duration connect_deadline = std::chrono::seconds(3);
 };
 
 class Network {
@@ -81,6 +83,7 @@ class Network {
   void Send(Station& from, NodeId to, std::string frame);
   void StartCall(Station& from, NodeId to, std::string request, Resume resume);
   void EndCall(uint64_t call, Result<std::string> result);
+  void EndCalls(Station& from, NodeId to);
   void TellRefused(Station& from, NodeId to);
   // Plans what happens when something sent now arrives; false if it is lost at once.
   bool Carry(NodeId from, NodeId to, std::function<void()> arrived);

@@ -26,7 +26,22 @@ class Witness;
 
 // --- what clients ask ----------------------------------------------------------------------------
 
-enum class OpKind : uint8_t { kCreate, kUpsert, kReplace, kDelete, kRead, kSessionRead };
+enum class OpKind : uint8_t {
+  kCreate,
+  kUpsert,
+  kReplace,
+  kDelete,
+  kRead,
+  kSessionRead,
+  kBoundedRead
+};
+// Only kRead is Strong, and in the history that must be linearizable.
+inline bool Reads(OpKind kind) { return kind >= OpKind::kRead; }
+inline bool ReadsWeakly(OpKind kind) { return kind > OpKind::kRead; }
+
+// How far behind a kBoundedRead may be.
+inline constexpr uint64_t kStalenessVersions = 10;
+inline constexpr Duration kStalenessTime = std::chrono::milliseconds(1000);
 
 struct ClientOp {
   OpKind kind = OpKind::kRead;
@@ -34,6 +49,9 @@ struct ClientOp {
   std::string value;               // what is written
   std::string if_match;            // an etag, for kReplace and kDelete; empty: whatever is there
   std::map<GroupId, Lsn> session;  // what the client has seen, for kSessionRead
+  // Of kRead: as the step of a transaction. Of kDelete without an etag: with all of its logical
+  // partition.
+  bool otherwise = false;
 };
 
 // Codes: kOk, kNotFound, kAlreadyExists, kPreconditionFailed are answers. kUnknownOutcome: a write
@@ -97,6 +115,7 @@ struct Environment {
   NodeId self;
   std::vector<NodeId> nodes;  // all of the cluster
   uint64_t incarnation = 1;   // how often it was started
+  uint64_t seed = 0;          // of the run: what is the same on all nodes comes from it
   runtime::WorkerPool& workers;
   const Clock& clock;
   Random& random;

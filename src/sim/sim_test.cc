@@ -72,6 +72,10 @@ TEST(SimTest, BrokenSessionsAreFound) {
   EXPECT_TRUE(Says(FailureOf(ToyBug::kIgnoreSession), "session token"));
 }
 
+TEST(SimTest, ReadsBeyondTheBoundOfStalenessAreFound) {
+  EXPECT_TRUE(Says(FailureOf(ToyBug::kIgnoreBound), "bound of staleness"));
+}
+
 TEST(SimTest, IgnoredEtagsAreFound) {
   EXPECT_TRUE(Says(FailureOf(ToyBug::kIgnoreEtag), "linearizable"));
 }

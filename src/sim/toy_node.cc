@@ -158,6 +158,9 @@ class ToyNode final : public SimNode {
     if (op.kind == OpKind::kRead && (leads() || bug_ == ToyBug::kReadFollowers)) {
       co_return ReadHere(op.key);
     }
+    if (op.kind == OpKind::kBoundedRead && (leads() || bug_ == ToyBug::kIgnoreBound)) {
+      co_return ReadHere(op.key);
+    }
     if (!leads()) {
       auto answer = co_await env_.transport.Call(kLeader, EncodeOp(op));
       co_return answer ? DecodeResult(*answer) : OpResult{.code = answer.error().code()};

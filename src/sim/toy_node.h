@@ -14,6 +14,7 @@ enum class ToyBug : uint8_t {
   kAcknowledgeEarly,  // before the log is synced
   kReadFollowers,     // strong reads are answered where they arrive
   kIgnoreSession,     // followers do not wait for a session token
+  kIgnoreBound,       // followers answer bounded reads, however far behind they are
   kIgnoreEtag,
   kForgetWrite,  // nobody keeps what some entries write
   kApplyOther,   // a follower applies something else, now and then

@@ -137,6 +137,8 @@ void Witness::OnAcknowledged(const ClientOp& op, const OpResult& result) {
   if (key != group.items.end()) {
     for (const auto& [index, value] : key->second) {
       if (index <= result.lsn && value == written) {
+        // Of several deletes it may be a later one; then less is asked of bounded reads.
+        acknowledged_[op.key].emplace_back(world_.now(), index);
         return;
       }
     }
@@ -166,12 +168,30 @@ void Witness::OnStrongAnswer(const std::map<GroupId, Lsn>& seen, const ClientOp&
 }
 
 void Witness::OnSessionRead(const ClientOp& op, const OpResult& result) {
-  const Group& group = groups_[result.group];
   auto seen = op.session.find(result.group);
-  const Lsn token = std::max(seen == op.session.end() ? Lsn() : seen->second, group.base);
+  CheckRead(op, seen == op.session.end() ? Lsn() : seen->second, "session token ", result);
+}
+
+Lsn Witness::AcknowledgedUntil(const std::string& key, Instant until) const {
+  Lsn newest;
+  if (auto found = acknowledged_.find(key); found != acknowledged_.end()) {
+    for (const auto& [when, index] : found->second) {
+      newest = when <= until ? std::max(newest, index) : newest;
+    }
+  }
+  return newest;
+}
+
+void Witness::OnBoundedRead(const ClientOp& op, Lsn floor, const OpResult& result) {
+  CheckRead(op, floor, "the bound of staleness ", result);
+}
+
+void Witness::CheckRead(const ClientOp& op, Lsn token, const char* what, const OpResult& result) {
+  const Group& group = groups_[result.group];
+  token = std::max(token, group.base);
   if (result.lsn < token) {
-    world_.Fail("a read of " + op.key + " at session token " + token.ToString() +
-                " was answered at " + Place(result.group, result.lsn));
+    world_.Fail("a read of " + op.key + " at " + what + token.ToString() + " was answered at " +
+                Place(result.group, result.lsn));
     return;
   }
   if (!group.has_items) {
@@ -206,9 +226,9 @@ void Witness::OnSessionRead(const ClientOp& op, const OpResult& result) {
     return;
   }
   if (at_token != value) {
-    world_.Fail("a read of " + op.key + " at session token " + token.ToString() + " gave " +
-                Shown(value) + " at " + Place(result.group, result.lsn) +
-                "; possible: " + Shown(at_token) + possible);
+    world_.Fail("a read of " + op.key + " at " + what + token.ToString() + " gave " + Shown(value) +
+                " at " + Place(result.group, result.lsn) + "; possible: " + Shown(at_token) +
+                possible);
   }
 }
 

@@ -5,6 +5,7 @@
 //                     applies them in order and leaves none out
 //   acknowledged      a write that was acknowledged has been applied somewhere before
 //   sessions          a read at a session token shows a state at or after the token
+//   bounded reads     show a state with all that was acknowledged before the bound
 //
 // Nodes report while they run; a group's listener is the place to do so. Reports are taken as they
 // are: the entries of a log that was lost as a whole would look like new ones.
@@ -64,6 +65,10 @@ class Witness {
   // From clients ----------------------------------------------------------------------------------
   void OnAcknowledged(const ClientOp& op, const OpResult& result);
   void OnSessionRead(const ClientOp& op, const OpResult& result);
+  // The newest index, in the group that has the key, of a write of it that was acknowledged by
+  // then.
+  Lsn AcknowledgedUntil(const std::string& key, Instant until) const;
+  void OnBoundedRead(const ClientOp& op, Lsn floor, const OpResult& result);
   // A read, or a refusal: as binding. `seen` is what the client has seen before.
   void OnStrongAnswer(const std::map<GroupId, Lsn>& seen, const ClientOp& op,
                       const OpResult& result);
@@ -99,6 +104,8 @@ class Witness {
   };
 
   void TakeGap(GroupId id, Group& group, Group::Gap gap);
+  // Of a read that must show the key as it was at this index, or later.
+  void CheckRead(const ClientOp& op, Lsn token, const char* what, const OpResult& result);
 
   World& world_;
   std::map<GroupId, Group> groups_;
@@ -108,6 +115,8 @@ class Witness {
     std::string value;
   };
   std::vector<Read> newer_;  // than anything that was told to be applied
+  // By key: when writes were acknowledged, and their indexes. Heirs go on where parents ended.
+  std::map<std::string, std::vector<std::pair<Instant, Lsn>>> acknowledged_;
   Totals totals_;
 };
 

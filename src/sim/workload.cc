@@ -91,14 +91,21 @@ void Workload::Choose(Client& client) {
   } else {
     client.item = &AnyItem();
     const uint64_t dice = chance_.Below(100);
-    client.op.kind = dice < 30   ? OpKind::kRead
-                     : dice < 50 ? OpKind::kSessionRead
+    client.op.kind = dice < 28   ? OpKind::kRead
+                     : dice < 44 ? OpKind::kSessionRead
+                     : dice < 55 ? OpKind::kBoundedRead
                                  : chance_.Pick(kWrites);
   }
   Item& item = *client.item;
   client.op.key = item.key;
   if (client.op.kind == OpKind::kSessionRead) {
     client.op.session = client.session;
+  }
+  if (client.op.kind == OpKind::kBoundedRead) {
+    // Clocks are a little slower than virtual time, or faster.
+    client.floor = witness_.AcknowledgedUntil(item.key, world_.now() - kStalenessTime * 11 / 10);
+  }
+  if (ReadsWeakly(client.op.kind)) {
     return;
   }
   Call call{.kind = client.op.kind, .begin = order_++};
@@ -107,6 +114,7 @@ void Workload::Choose(Client& client) {
   } else if (last_) {
     item.last_read = item.history.size();
   }
+  client.op.otherwise = client.asked % 2 == 1;
   client.call = item.history.size();
   item.history.push_back(call);
   ++item.calls;
@@ -175,12 +183,14 @@ void Workload::OnAnswer(Client& client, const OpResult& result) {
 void Workload::Take(Client& client, const OpResult& result) {
   const ClientOp& op = client.op;
   const bool ok = result.code == Code::kOk;
-  const bool reads = op.kind == OpKind::kRead || op.kind == OpKind::kSessionRead;
+  const bool reads = Reads(op.kind);
   if (reads) {
     ++witness_.totals().reads;
   }
   if (op.kind == OpKind::kSessionRead) {
     witness_.OnSessionRead(op, result);
+  } else if (op.kind == OpKind::kBoundedRead) {
+    witness_.OnBoundedRead(op, client.floor, result);
   } else {
     Call& call = client.item->history[client.call];
     call.end = order_++;
@@ -207,8 +217,8 @@ void Workload::Take(Client& client, const OpResult& result) {
 }
 
 void Workload::NoAnswer(Client& client, bool unknown) {
-  const bool reads = client.op.kind == OpKind::kRead || client.op.kind == OpKind::kSessionRead;
-  if (client.op.kind != OpKind::kSessionRead) {
+  const bool reads = Reads(client.op.kind);
+  if (!ReadsWeakly(client.op.kind)) {
     Call& call = client.item->history[client.call];
     if (unknown && !reads) {
       ++client.item->unknown;

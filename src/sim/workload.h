@@ -62,7 +62,8 @@ class Workload {
     uint64_t asked = 0;  // its number, to know an answer that comes too late
     NodeId node;
     Item* item = nullptr;
-    size_t call = 0;  // in the item's history, unless it is a session read
+    size_t call = 0;  // in the item's history, unless it reads weakly
+    Lsn floor;        // what a bounded read must show
     ClientOp op;
   };
 

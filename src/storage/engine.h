@@ -2,7 +2,7 @@
 // an in-memory store stand. A node has two: `log` (synced WAL) and `state` (no WAL, atomic flush).
 //
 // Thread-safe. Calls may wait for the disk (NewIterator too: it opens files). Workers call only
-// NewSnapshot and Get with ReadMode::kMemoryOnly, which do not, and leave everything else to
+// NewSnapshot and what takes ReadMode::kMemoryOnly, which do not, and leave everything else to
 // blocking threads.
 //
 // What a crash leaves is always a prefix of the sequence of writes.
@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,8 @@ class Merger {
   // Folds operands, oldest first, into the existing value (null: none).
   virtual std::string Merge(std::string_view key, const std::string_view* existing,
                             const std::vector<std::string_view>& operands) const = 0;
+  // Whether one operand, merged into nothing, gives itself.
+  virtual bool keeps_first() const { return false; }
 };
 
 // An atomic group of changes, applied in order.
@@ -94,6 +97,15 @@ class Iterator {
 };
 
 enum class ReadMode : uint8_t { kMayWait, kMemoryOnly };
+
+inline constexpr size_t kKeyReadsMax = 8;
+// One key of several that are read together.
+struct KeyRead {
+  std::string_view key;
+  std::string value;
+  bool found = false;
+};
+
 enum class WriteMode : uint8_t {
   kSynced,   // durable when it returns
   kWritten,  // in the log file, not synced: survives the process, not the machine
@@ -122,6 +134,10 @@ class Engine {
   // kNotFound: no such key. kWouldBlock: only with kMemoryOnly. kCorruption names the file.
   virtual Status Get(SpaceIndex space, std::string_view key, std::string* value,
                      ReadMode mode = ReadMode::kMayWait, const Snapshot* snapshot = nullptr) = 0;
+  // At most kKeyReadsMax keys as they are at one moment. Ok, whether or not they are there;
+  // otherwise as Get.
+  virtual Status GetAll(SpaceIndex space, std::span<KeyRead> reads,
+                        ReadMode mode = ReadMode::kMayWait) = 0;
   // kUnknownOutcome: writing or syncing the log failed; until the store is opened again every later
   // write gives kUnavailable. kUnavailable: nothing was done.
   virtual Status Write(const Batch& batch, WriteMode mode) = 0;
@@ -130,14 +146,16 @@ class Engine {
   // After it returns everything written before the call is durable, whatever its mode.
   virtual Status Flush() = 0;
   virtual std::unique_ptr<Snapshot> NewSnapshot() = 0;
-  // An empty `upper` is no bound. With a null snapshot: the state at the time of the call.
+  // An empty `upper` is no bound. With a null snapshot: the state at the time of the call. With
+  // kMemoryOnly it ends with the status kWouldBlock where it would have to wait.
   virtual std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower,
                                                 std::string_view upper,
-                                                const Snapshot* snapshot = nullptr) = 0;
+                                                const Snapshot* snapshot = nullptr,
+                                                ReadMode mode = ReadMode::kMayWait) = 0;
   // Takes files made by WriteIngestFile into their spaces at one point, replacing older values; the
   // files themselves may be gone then.
   // Then they are durable, and so is all that was written before the call. The files of one space
-  // must not overlap.
+  // must not overlap. Where older ones are damaged it is not at one point: the first space is last.
   struct IngestFile {
     SpaceIndex space;
     std::string path;
@@ -160,6 +178,9 @@ class Engine {
                                     std::string_view end) = 0;
   // Flushes and rewrites everything in sorted order; for tests and tools.
   virtual Status Compact() = 0;
+  // How often a read of a key gave kCorruption: tells damage of the files from bytes that were
+  // written so and mean nothing.
+  virtual uint64_t damage_met() const { return 0; }
 };
 
 // Opens or creates. kCorruption with the file's name; kUnavailable for other reasons.

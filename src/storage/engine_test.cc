@@ -61,8 +61,10 @@ class Conformance {
       Write();
     } else if (choice < 70) {
       CompareReads(nullptr);
+      CompareReadsAtOnce();
     } else if (choice < 82) {
       CompareIterators();
+      CompareIteratorInMemory();
     } else if (choice < 86) {
       views_.push_back({rocks_->NewSnapshot(), memory_->NewSnapshot(), model_});
     } else if (choice < 90) {
@@ -133,6 +135,44 @@ class Conformance {
           EXPECT_EQ(value, there ? found->second : "");
         }
       }
+    }
+  }
+
+  void CompareReadsAtOnce() {
+    const SpaceIndex space = static_cast<SpaceIndex>(Below(model_.size()));
+    std::vector<std::string> keys(1 + Below(kKeyReadsMax));
+    std::ranges::generate(keys, [this] { return Key(); });
+    std::vector<KeyRead> reads(keys.begin(), keys.end());
+    auto compare = [&](Engine& engine, ReadMode mode) {
+      const Status status = engine.GetAll(space, reads, mode);
+      if (mode == ReadMode::kMemoryOnly && status.code() == Code::kWouldBlock) {
+        return;
+      }
+      EXPECT_TRUE(status.ok()) << status.ToString();
+      for (const KeyRead& read : reads) {
+        const auto found = model_[space].find(std::string(read.key));
+        EXPECT_EQ(read.found, found != model_[space].end());
+        EXPECT_EQ(read.found ? read.value : "", read.found ? found->second : "");
+      }
+    };
+    compare(*memory_, ReadMode::kMayWait);
+    compare(*rocks_, ReadMode::kMemoryOnly);
+    compare(*rocks_, ReadMode::kMayWait);
+  }
+
+  // It gives what is there, up to where it would have to wait.
+  void CompareIteratorInMemory() {
+    const SpaceIndex space = static_cast<SpaceIndex>(Below(model_.size()));
+    const auto at = rocks_->NewIterator(space, "", "", nullptr, ReadMode::kMemoryOnly);
+    auto expected = model_[space].begin();
+    for (at->SeekToFirst(); at->Valid(); at->Next(), ++expected) {
+      ASSERT_NE(expected, model_[space].end());
+      ASSERT_EQ(at->key(), expected->first);
+      ASSERT_EQ(at->value(), expected->second);
+    }
+    if (at->status().code() != Code::kWouldBlock) {
+      EXPECT_TRUE(at->status().ok()) << at->status().ToString();
+      EXPECT_EQ(expected, model_[space].end());
     }
   }
 

@@ -233,15 +233,22 @@ class MemoryEngine final : public Engine {
   Status Get(SpaceIndex space, std::string_view key, std::string* value, ReadMode,
              const Snapshot* snapshot) override {
     std::lock_guard lock(disk_->mutex);
-    const Space& in = At(space);
-    const auto found = in.find(key);
-    const uint64_t number = Number(snapshot);
-    const std::string* visible = found == in.end() ? nullptr : Visible(found->second, number);
+    const std::string* visible = Find(At(space), key, Number(snapshot));
     if (visible == nullptr) {
       value->clear();
       return Status(Code::kNotFound);
     }
     *value = *visible;
+    return Status::Ok();
+  }
+
+  Status GetAll(SpaceIndex space, std::span<KeyRead> reads, ReadMode) override {
+    std::lock_guard lock(disk_->mutex);
+    for (KeyRead& read : reads) {
+      const std::string* visible = Find(At(space), read.key, disk_->last);
+      read.found = visible != nullptr;
+      read.value = read.found ? *visible : std::string();
+    }
     return Status::Ok();
   }
 
@@ -279,7 +286,8 @@ class MemoryEngine final : public Engine {
   }
 
   std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower,
-                                        std::string_view upper, const Snapshot* snapshot) override {
+                                        std::string_view upper, const Snapshot* snapshot,
+                                        ReadMode) override {
     std::lock_guard lock(disk_->mutex);
     auto at = std::make_unique<MemorySnapshot>(disk_, Number(snapshot));
     return std::make_unique<MemoryIterator>(std::move(at), At(space), lower, upper);
@@ -297,7 +305,8 @@ class MemoryEngine final : public Engine {
   uint64_t ApproximateBytes(SpaceIndex space, std::string_view begin,
                             std::string_view end) override {
     uint64_t bytes = 0;
-    const std::unique_ptr<Iterator> iterator = NewIterator(space, begin, end, nullptr);
+    const std::unique_ptr<Iterator> iterator =
+        NewIterator(space, begin, end, nullptr, ReadMode::kMayWait);
     for (iterator->SeekToFirst(); iterator->Valid(); iterator->Next()) {
       bytes += iterator->key().size() + iterator->value().size();
     }
@@ -310,6 +319,11 @@ class MemoryEngine final : public Engine {
   Space& At(SpaceIndex space) const {
     ORRERY_CHECK(space < spaces_.size());
     return *spaces_[space];
+  }
+
+  static const std::string* Find(const Space& in, std::string_view key, uint64_t number) {
+    const auto found = in.find(key);
+    return found == in.end() ? nullptr : Visible(found->second, number);
   }
 
   uint64_t Number(const Snapshot* snapshot) const {

@@ -1,5 +1,8 @@
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 
@@ -24,6 +27,8 @@ namespace orrery::storage {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kWriteFilesBytes = 1 << 20;  // of one batch
 
 rocksdb::Slice ToSlice(std::string_view view) { return {view.data(), view.size()}; }
 std::string_view View(const rocksdb::Slice& slice) { return {slice.data(), slice.size()}; }
@@ -92,13 +97,53 @@ const rocksdb::Snapshot* Unwrap(const Snapshot* snapshot) {
   return snapshot == nullptr ? nullptr : static_cast<const RocksSnapshot*>(snapshot)->get();
 }
 
+rocksdb::ReadOptions ToReadOptions(ReadMode mode, const Snapshot* snapshot) {
+  rocksdb::ReadOptions read;
+  read.snapshot = Unwrap(snapshot);
+  if (mode == ReadMode::kMemoryOnly) {
+    read.read_tier = rocksdb::kBlockCacheTier;
+  }
+  return read;
+}
+
+// Moves a value that was found to where it is wanted. RocksDB says ok and sets nothing if the key
+// may be in a file that is not open and may not be opened.
+Status Take(rocksdb::PinnableSlice& found, std::string* value) {
+  if (found.IsPinned()) {
+    value->assign(found.data(), found.size());
+    return Status::Ok();
+  }
+  if (found.data() != found.GetSelf()->data()) {
+    return Status(Code::kWouldBlock);
+  }
+  if (found.GetSelf() != value) {
+    *value = std::move(*found.GetSelf());
+  }
+  return Status::Ok();
+}
+
+// Of reads; see Engine::damage_met.
+class DamageCount {
+ public:
+  uint64_t met() const { return met_.load(std::memory_order_acquire); }
+  Status Seen(Status status) {
+    if (status.code() == Code::kCorruption) {
+      met_.fetch_add(1, std::memory_order_acq_rel);
+    }
+    return status;
+  }
+
+ private:
+  std::atomic<uint64_t> met_ = 0;
+};
+
 class RocksIterator final : public Iterator {
  public:
   RocksIterator(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* space, std::string_view lower,
-                std::string_view upper, const Snapshot* snapshot)
-      : lower_(lower), upper_(upper), lower_slice_(lower_), upper_slice_(upper_) {
-    rocksdb::ReadOptions read;
-    read.snapshot = Unwrap(snapshot);
+                std::string_view upper, const Snapshot* snapshot, ReadMode mode,
+                DamageCount& damage)
+      : damage_(damage), lower_(lower), upper_(upper), lower_slice_(lower_), upper_slice_(upper_) {
+    rocksdb::ReadOptions read = ToReadOptions(mode, snapshot);
     read.iterate_lower_bound = lower_.empty() ? nullptr : &lower_slice_;
     read.iterate_upper_bound = upper_.empty() ? nullptr : &upper_slice_;
     iterator_.reset(db.NewIterator(read, space));
@@ -112,9 +157,10 @@ class RocksIterator final : public Iterator {
   void Prev() override { iterator_->Prev(); }
   std::string_view key() const override { return View(iterator_->key()); }
   std::string_view value() const override { return View(iterator_->value()); }
-  Status status() const override { return ToStatus(iterator_->status()); }
+  Status status() const override { return damage_.Seen(ToStatus(iterator_->status())); }
 
  private:
+  DamageCount& damage_;
   // RocksDB keeps pointers to the slices.
   const std::string lower_;
   const std::string upper_;
@@ -172,25 +218,33 @@ class RocksEngine final : public Engine {
 
   Status Get(SpaceIndex space, std::string_view key, std::string* value, ReadMode mode,
              const Snapshot* snapshot) override {
-    rocksdb::ReadOptions read;
-    read.snapshot = Unwrap(snapshot);
-    if (mode == ReadMode::kMemoryOnly) {
-      read.read_tier = rocksdb::kBlockCacheTier;
-    }
     value->clear();
     rocksdb::PinnableSlice found(value);
-    const rocksdb::Status status = db_->Get(read, Space(space), ToSlice(key), &found);
-    if (!status.ok()) {
-      return ToStatus(status);
+    const rocksdb::Status status =
+        db_->Get(ToReadOptions(mode, snapshot), Space(space), ToSlice(key), &found);
+    return status.ok() ? Take(found, value) : damage_.Seen(ToStatus(status));
+  }
+
+  Status GetAll(SpaceIndex space, std::span<KeyRead> reads, ReadMode mode) override {
+    ORRERY_CHECK(reads.size() <= kKeyReadsMax);
+    std::array<rocksdb::Slice, kKeyReadsMax> keys;
+    std::array<rocksdb::PinnableSlice, kKeyReadsMax> found;
+    std::array<rocksdb::Status, kKeyReadsMax> statuses;
+    for (size_t i = 0; i < reads.size(); ++i) {
+      keys[i] = ToSlice(reads[i].key);
     }
-    if (found.IsPinned()) {
-      value->assign(found.data(), found.size());
-    } else if (found.data() != value->data()) {
-      // RocksDB says ok and sets nothing if the key may be in a file that is not open and may not
-      // be opened.
-      return Status(Code::kWouldBlock);
+    // Of one space, RocksDB reads all of them at one point of the sequence of writes.
+    db_->MultiGet(ToReadOptions(mode, nullptr), Space(space), reads.size(), keys.data(),
+                  found.data(), statuses.data());
+    Status first;
+    for (size_t i = 0; i < reads.size(); ++i) {
+      reads[i].found = statuses[i].ok();
+      Status status = statuses[i].ok() ? Take(found[i], &reads[i].value) : ToStatus(statuses[i]);
+      if (first.ok() && status.code() != Code::kNotFound) {
+        first = damage_.Seen(std::move(status));
+      }
     }
-    return Status::Ok();
+    return first;
   }
 
   Status Write(const Batch& batch, WriteMode mode) override {
@@ -228,8 +282,10 @@ class RocksEngine final : public Engine {
   std::unique_ptr<Snapshot> NewSnapshot() override { return std::make_unique<RocksSnapshot>(*db_); }
 
   std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower,
-                                        std::string_view upper, const Snapshot* snapshot) override {
-    return std::make_unique<RocksIterator>(*db_, Space(space), lower, upper, snapshot);
+                                        std::string_view upper, const Snapshot* snapshot,
+                                        ReadMode mode) override {
+    return std::make_unique<RocksIterator>(*db_, Space(space), lower, upper, snapshot, mode,
+                                           damage_);
   }
 
   Status Ingest(const std::vector<IngestFile>& files) override;
@@ -240,6 +296,7 @@ class RocksEngine final : public Engine {
   uint64_t ApproximateBytes(SpaceIndex space, std::string_view begin,
                             std::string_view end) override;
   Status Compact() override;
+  uint64_t damage_met() const override { return damage_.met(); }
 
  private:
   rocksdb::ColumnFamilyHandle* Space(SpaceIndex space) const {
@@ -248,8 +305,10 @@ class RocksEngine final : public Engine {
   }
 
   Status Convert(const Batch& batch, rocksdb::WriteBatch* out) const;
+  Status WriteFiles(std::vector<IngestFile> files);
 
   const EngineOptions options_;
+  DamageCount damage_;
   std::shared_ptr<FailureListener> listener_;
   rocksdb::ColumnFamilyOptions space_options_;
   // db_ keeps pointers to these two.
@@ -302,7 +361,32 @@ Status RocksEngine::Ingest(const std::vector<IngestFile>& files) {
   for (auto& [space, arg] : by_space) {
     args.push_back(std::move(arg));
   }
-  return args.empty() ? Status::Ok() : ToStatus(db_->IngestExternalFiles(args));
+  const Status status = args.empty() ? Status::Ok() : ToStatus(db_->IngestExternalFiles(args));
+  return status.code() == Code::kCorruption ? WriteFiles(files) : status;
+}
+
+// RocksDB looks into the files of the store for keys of those that come. Where they are damaged it
+// cannot, although all that they had there was deleted: then the pairs are written as any others.
+Status RocksEngine::WriteFiles(std::vector<IngestFile> files) {
+  std::ranges::sort(files, std::greater(), &IngestFile::space);
+  rocksdb::WriteOptions unlogged;
+  unlogged.disableWAL = true;
+  for (const IngestFile& file : files) {
+    rocksdb::SstFileReader reader(rocksdb::Options(db_->GetDBOptions(), space_options_));
+    ORRERY_RETURN_IF_ERROR(ToStatus(reader.Open(file.path)));
+    const std::unique_ptr<rocksdb::Iterator> at(reader.NewIterator(rocksdb::ReadOptions()));
+    rocksdb::WriteBatch batch;
+    for (at->SeekToFirst(); at->Valid(); at->Next()) {
+      ORRERY_RETURN_IF_ERROR(ToStatus(batch.Put(Space(file.space), at->key(), at->value())));
+      if (batch.GetDataSize() >= kWriteFilesBytes) {
+        ORRERY_RETURN_IF_ERROR(ToStatus(db_->Write(unlogged, &batch)));
+        batch.Clear();
+      }
+    }
+    ORRERY_RETURN_IF_ERROR(ToStatus(at->status()));
+    ORRERY_RETURN_IF_ERROR(ToStatus(db_->Write(unlogged, &batch)));
+  }
+  return Flush();
 }
 
 Status RocksEngine::WriteIngestFile(SpaceIndex space, const std::string& path,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fstream>
+#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -54,6 +55,67 @@ TEST(RocksEngineTest, MemoryOnlyReadGivesTheValueOrWouldBlock) {
   EXPECT_GT(blocked, 0);
 }
 
+TEST(RocksEngineTest, KeysThatAreReadTogetherWaitTogether) {
+  TempFolder folder;
+  constexpr int kFiles = 24;
+  FillWithFiles(*MustOpen(folder / "store", StateOptions()), folder, kFiles);
+  const auto engine = MustOpen(folder / "store", StateOptions());
+  int blocked = 0;
+  for (int i = 0; i + 1 < kFiles; i += 2) {
+    const std::string keys[] = {KeyOf(i), KeyOf(i + 1), "none"};
+    std::vector<KeyRead> reads(std::begin(keys), std::end(keys));
+    blocked += engine->GetAll(0, reads, ReadMode::kMemoryOnly).code() == Code::kWouldBlock ? 1 : 0;
+    for (ReadMode mode : {ReadMode::kMayWait, ReadMode::kMemoryOnly}) {
+      ASSERT_TRUE(engine->GetAll(0, reads, mode).ok());
+      EXPECT_TRUE(reads[0].found && reads[0].value.empty());
+      EXPECT_TRUE(reads[1].found && reads[1].value == "value");
+      EXPECT_FALSE(reads[2].found);
+    }
+  }
+  EXPECT_GT(blocked, 0);
+}
+
+TEST(RocksEngineTest, KeysThatAreReadTogetherAreOfOneMoment) {
+  TempFolder folder;
+  const auto engine = MustOpen(folder / "store", StateOptions());
+  std::jthread writer([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      Batch batch;
+      batch.Put(0, "a", std::to_string(i));
+      batch.Put(0, "b", std::to_string(i));
+      ASSERT_TRUE(engine->Write(batch, WriteMode::kNoLog).ok());
+    }
+  });
+  std::vector<KeyRead> reads = {{"a"}, {"b"}};
+  for (int i = 0; i < 20'000; ++i) {
+    ASSERT_TRUE(engine->GetAll(0, reads, ReadMode::kMemoryOnly).ok());
+    ASSERT_EQ(reads[0].found, reads[1].found);
+    ASSERT_EQ(reads[0].value, reads[1].value);
+  }
+}
+
+TEST(RocksEngineTest, AnIteratorThatMayNotWaitSaysWhereItWould) {
+  TempFolder folder;
+  FillWithFiles(*MustOpen(folder / "store", StateOptions()), folder, 24);
+  const auto engine = MustOpen(folder / "store", StateOptions());
+  auto at = engine->NewIterator(0, "", "", nullptr, ReadMode::kMemoryOnly);
+  at->SeekToFirst();
+  EXPECT_FALSE(at->Valid());
+  EXPECT_EQ(at->status().code(), Code::kWouldBlock);
+  at = engine->NewIterator(0, "", "");
+  int seen = 0;
+  for (at->SeekToFirst(); at->Valid(); at->Next()) {
+    ++seen;
+  }
+  EXPECT_EQ(seen, 24);
+  at = engine->NewIterator(0, "", "", nullptr, ReadMode::kMemoryOnly);
+  for (at->SeekToFirst(); at->Valid(); at->Next()) {
+    --seen;
+  }
+  EXPECT_TRUE(at->status().ok()) << at->status().ToString();
+  EXPECT_EQ(seen, 0);
+}
+
 // How many operands its last call had.
 class CountingMerger final : public Merger {
  public:
@@ -103,6 +165,55 @@ TEST(RocksEngineTest, DamagedFileIsNamedAndNotServed) {
   iterator->SeekToFirst();
   EXPECT_FALSE(iterator->Valid());
   EXPECT_EQ(iterator->status().code(), Code::kCorruption);
+  EXPECT_GE(engine->damage_met(), 2u);
+}
+
+// What a replica that is made anew lives by: nobody can mend the file.
+TEST(RocksEngineTest, NothingIsReadOfADamagedFileWhereItsKeysWereDeleted) {
+  TempFolder folder;
+  constexpr int kKeys = 1000;
+  EngineOptions options = StateOptions();
+  options.compress = false;
+  auto engine = MustOpen(folder / "store", options);
+  for (int i = 0; i < kKeys; ++i) {
+    ASSERT_TRUE(PutOne(*engine, KeyOf(i), std::string(100, 'x')).ok());
+  }
+  ASSERT_TRUE(engine->Flush().ok());
+  engine.reset();
+  for (const fs::path& file : FilesOf(folder / "store", ".sst")) {
+    for (int place : {10, 3000, 20'000}) {
+      Damage(file, place);
+    }
+  }
+  engine = MustOpen(folder / "store", options);
+  auto count = [&] {
+    int keys = 0;
+    const auto at = engine->NewIterator(0, "key", "kez");
+    for (at->SeekToFirst(); at->Valid(); at->Next()) {
+      ++keys;
+    }
+    return at->status().ok() ? keys : -1;
+  };
+  ASSERT_EQ(count(), -1);
+  Batch batch;
+  batch.DeleteRange(0, "key", "kez");
+  ASSERT_TRUE(engine->Write(batch, WriteMode::kNoLog).ok());
+  ASSERT_TRUE(engine->Flush().ok());
+  const uint64_t met = engine->damage_met();
+  EXPECT_EQ(count(), 0);
+
+  int next = 0;
+  const auto pairs = [&](std::string* key, std::string* value) {
+    *key = KeyOf(next);
+    *value = "new";
+    return next++ < kKeys;
+  };
+  ASSERT_TRUE(engine->WriteIngestFile(0, folder / "file", pairs).ok());
+  const Status status = engine->Ingest({{0, folder / "file"}});
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(count(), kKeys);
+  EXPECT_EQ(Read(*engine, KeyOf(0)), "new");
+  EXPECT_EQ(engine->damage_met(), met);
 }
 
 TEST(RocksEngineTest, LostFileIsCorruptionAndNotAMissingKey) {

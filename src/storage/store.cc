@@ -32,6 +32,7 @@ class RowMerger final : public Merger {
                     const std::vector<std::string_view>& operands) const override {
     return cql::MergeRows(existing == nullptr ? std::nullopt : std::optional(*existing), operands);
   }
+  bool keeps_first() const override { return true; }
 };
 
 }  // namespace

@@ -263,9 +263,9 @@ class Store {
   Status Reshape(const std::vector<GroupId>& parents, const std::vector<Heir>& heirs);
 
   // Deletes a replica with all that it has, whatever its condition. What still waits of it gets
-  // kUnavailable. Ok if there is none. One that had a base never returns under its id: from then on
-  // Found refuses it with kForbidden.
-  Status Discard(GroupId group);
+  // kUnavailable. Ok if there is none. One that had a base, or goes `for_good`, never returns under
+  // its id: from then on Found refuses it with kForbidden.
+  Status Discard(GroupId group, bool for_good = false);
 
   // --- the state as a whole ---
 

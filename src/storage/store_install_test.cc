@@ -611,6 +611,20 @@ TEST_P(StoreInstallTest, AReplicaThatTookPartNeverReturnsUnderItsId) {
       << "also after another was here";
 }
 
+TEST_P(StoreInstallTest, AReplicaThatGoesForGoodNeverReturnsAlsoIfItNeverHadAnything) {
+  Machine machine = MakeMachine();
+  {
+    auto store = Open(machine);
+    ASSERT_TRUE((*store)->Found(kGroup, kSource, std::nullopt, {}).ok());
+    ASSERT_TRUE((*store)->Discard(kGroup, true).ok());
+    machine = Crashed(machine);
+  }
+  auto store = Open(machine);
+  EXPECT_EQ((*store)->Ended(kGroup), kSource.id);
+  EXPECT_EQ((*store)->Found(kGroup, kSource, std::nullopt, {}).code(), Code::kForbidden);
+  EXPECT_TRUE((*store)->Found(kGroup, kTarget, std::nullopt, {}).ok());
+}
+
 TEST_P(MemoryInstallTest, APowerCutWhileAReplicaIsDiscardedLeavesItWholeGoneOrKnown) {
   for (int at = 0; at < 6; ++at) {
     SCOPED_TRACE("before call " + std::to_string(at));

@@ -295,7 +295,7 @@ Status Store::FinishInstall(GroupId group, ReplicaId replica, const LogBase& bas
   return Status::Ok();
 }
 
-Status Store::Discard(GroupId group) {
+Status Store::Discard(GroupId group, bool for_good) {
   std::lock_guard one(cut_mutex_);
   GroupMark mark{.kind = GroupMark::Kind::kDiscarding};
   ReplicaId ended;
@@ -311,7 +311,7 @@ Status Store::Discard(GroupId group) {
       if (auto before = ended_.find(group); before != ended_.end()) {
         ended = before->second;
       }
-      if (found->second.base) {  // else it has promised nothing to anybody
+      if (found->second.base || for_good) {  // else it has promised nothing to anybody
         ended = std::max(ended, found->second.identity.id);
       }
     }

@@ -12,7 +12,7 @@
 
 namespace orrery::storage {
 
-class WatchedEngine final : public Engine {
+class WatchedEngine : public Engine {
  public:
   enum class Call : uint8_t { kWrite, kSync, kFlush, kIngest };
   // Called before the change on the thread that makes it. An error is given instead of the change.
@@ -24,6 +24,9 @@ class WatchedEngine final : public Engine {
   Status Get(SpaceIndex space, std::string_view key, std::string* value, ReadMode mode,
              const Snapshot* snapshot) override {
     return engine_->Get(space, key, value, mode, snapshot);
+  }
+  Status GetAll(SpaceIndex space, std::span<KeyRead> reads, ReadMode mode) override {
+    return engine_->GetAll(space, reads, mode);
   }
   Status Write(const Batch& batch, WriteMode mode) override {
     ORRERY_RETURN_IF_ERROR(Ask(Call::kWrite));
@@ -39,8 +42,9 @@ class WatchedEngine final : public Engine {
   }
   std::unique_ptr<Snapshot> NewSnapshot() override { return engine_->NewSnapshot(); }
   std::unique_ptr<Iterator> NewIterator(SpaceIndex space, std::string_view lower,
-                                        std::string_view upper, const Snapshot* snapshot) override {
-    return engine_->NewIterator(space, lower, upper, snapshot);
+                                        std::string_view upper, const Snapshot* snapshot,
+                                        ReadMode mode) override {
+    return engine_->NewIterator(space, lower, upper, snapshot, mode);
   }
   Status Ingest(const std::vector<IngestFile>& files) override {
     ORRERY_RETURN_IF_ERROR(Ask(Call::kIngest));
@@ -59,6 +63,7 @@ class WatchedEngine final : public Engine {
     return engine_->ApproximateBytes(space, begin, end);
   }
   Status Compact() override { return engine_->Compact(); }
+  uint64_t damage_met() const override { return engine_->damage_met(); }
 
  private:
   Status Ask(Call call) const { return before_ ? before_(call) : Status::Ok(); }

@@ -8,6 +8,7 @@
 // more bits of the hash. So no place begins with FF, which stands for the end of every ring.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +26,10 @@ struct EpkRange {
   Epk min;
   Epk max = "\xFF";
   bool Contains(std::string_view epk) const { return epk >= min && (max == "\xFF" || epk < max); }
+  // What both have; empty (min not below max) if that is nothing.
+  EpkRange Intersect(const EpkRange& other) const {
+    return {std::max(min, other.min), std::min(max, other.max)};
+  }
   bool operator==(const EpkRange&) const = default;
 };
 

@@ -20,9 +20,9 @@ const fast = {
 // One node. It finds its ports itself at the first start, and keeps them.
 export class Member extends Server {
   #host;
-  constructor({ data, host = "127.0.0.1", port = 0, join = "", settings = {} } = {}) {
+  constructor({ data, dev = true, host = "127.0.0.1", port = 0, join = "", settings = {} } = {}) {
     super();
-    this.dev = true;
+    this.dev = dev;
     this.#host = host;
     this.port = port;
     this.peerPort = 0;

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "net/listener.h"
 
 namespace orrery::cassandra {
 
@@ -121,6 +122,7 @@ Connection::Connection(Connections& all, int socket, bool loopback,
       protocol_(all.options_.protocol),
       startup_deadline_(Now() + all.options_.startup_timeout) {
   client_.loopback = loopback;
+  client_.address = net::PeerAddress(socket);
   client_.secure = stream_.secure();
   all_.size_.fetch_add(1, std::memory_order_relaxed);
 }

@@ -1,10 +1,10 @@
 // Statements that define keyspaces, tables and types: changes of the catalog.
+#include "api/cassandra/definition_parts.h"
 #include "api/cassandra/failures.h"
-#include "api/cassandra/service.h"
 #include "base/bytes.h"
 #include "cql/schema_document.h"
 #include "cql/system_tables.h"
-#include "model/catalog_evaluate.h"
+#include "cql/table_options.h"
 
 namespace orrery::cassandra {
 
@@ -12,86 +12,7 @@ using runtime::Task;
 
 namespace {
 
-constexpr int kTriesMax = 10;  // while others change the same thing
-
-std::string NewUuid(Random& random) {
-  std::string bytes;
-  Encoder(bytes).U64((random.Next() & ~0xF000ull) | 0x4000);
-  Encoder(bytes).U64((random.Next() & ~(3ull << 62)) | (2ull << 62));
-  return bytes;
-}
-
-Response Refuse(const cql::DefineError& error, std::string_view keyspace, std::string_view name,
-                int version) {
-  switch (error.kind) {
-    case cql::DefineError::Kind::kSyntax:
-      return MakeError(ErrorCode::kSyntaxError, error.message, version);
-    case cql::DefineError::Kind::kConfig:
-      return MakeError(ErrorCode::kConfigError, error.message, version);
-    case cql::DefineError::Kind::kExists:
-      return MakeError({.code = ErrorCode::kAlreadyExists,
-                        .message = error.message,
-                        .keyspace = std::string(keyspace),
-                        .name = std::string(name)},
-                       version);
-    case cql::DefineError::Kind::kInvalid: break;
-  }
-  return Refused(error.message, version);
-}
-
-Response NotModifiable(std::string_view keyspace, int version) {
-  return MakeError(ErrorCode::kUnauthorized,
-                   std::string(keyspace) + " keyspace is not user-modifiable.", version);
-}
-
-Response NoKeyspace(std::string_view keyspace, int version) {
-  return keyspace.empty()
-             ? Refused(
-                   "No keyspace has been specified. USE a keyspace, or explicitly "
-                   "specify keyspace.tablename",
-                   version)
-             : Refused("Keyspace '" + std::string(keyspace) + "' doesn't exist", version);
-}
-
-std::string EtagOf(const model::Database& database) {
-  return model::EtagText(database.etag, database.time);
-}
-std::string EtagOf(const model::Container& container) {
-  return model::EtagText(container.etag, container.time);
-}
-
-model::ThroughputRequest RequestOf(const std::optional<int32_t>& throughput) {
-  model::ThroughputRequest request;
-  if (throughput) {
-    request.manual = static_cast<uint64_t>(*throughput);
-  }
-  return request;
-}
-
-// Where a statement about a table or type works: its keyspace as it is now.
-struct Place {
-  std::string keyspace;
-  std::shared_ptr<const SchemaView> view;
-  const cql::Keyspace* found = nullptr;
-  std::optional<Response> refusal;
-};
-
-Place PlaceOf(const cql::QualifiedName& name, const Execution& execution,
-              std::shared_ptr<const SchemaView> view) {
-  Place place{.keyspace = name.keyspace.empty() ? execution.client.keyspace : name.keyspace,
-              .view = std::move(view),
-              .found = nullptr,
-              .refusal = {}};
-  if (cql::IsSystemKeyspace(place.keyspace)) {
-    place.refusal = NotModifiable(place.keyspace, execution.version);
-    return place;
-  }
-  place.found = place.view->schema->FindKeyspace(place.keyspace);
-  if (place.found == nullptr) {
-    place.refusal = NoKeyspace(place.keyspace, execution.version);
-  }
-  return place;
-}
+constexpr Duration kTruncateTime = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -131,8 +52,19 @@ Task<Response> Service::PutKeyspace(const cql::Keyspace& keyspace, std::string i
   model::change::DefineDatabase define{.name = keyspace.name,
                                        .definition = cql::KeyspaceToDocument(keyspace),
                                        .creates = if_match.empty(),
-                                       .if_match = std::move(if_match)};
+                                       .if_match = std::move(if_match),
+                                       .throughput = {}};
+  if (define.creates) {
+    define.throughput.manual = keyspace.throughput;
+  }
+  const bool creates = define.creates;
   auto made = co_await catalog_.DefineDatabase(std::move(define));
+  if (made && creates) {
+    co_await GrantToCreator(
+        {cql::KeyspaceResource(keyspace.name), cql::AllTablesResource(keyspace.name),
+         cql::FunctionsResource(keyspace.name)},
+        execution.client);
+  }
   execution.overtaken = !made && made.error().code() == Code::kPreconditionFailed;
   co_return made ? Changed(std::move(change), execution.version)
                  : Failed(made.error(), {.writes = true}, execution.version);
@@ -152,7 +84,8 @@ Task<Response> Service::Do(const cql::CreateKeyspace& what, Execution& execution
                          .keyspace = what.name},
                         version);
   }
-  auto keyspace = cql::DefineKeyspace(what);
+  const std::string data_centers[] = {cluster().self.data_center};
+  auto keyspace = cql::DefineKeyspace(what, data_centers);
   if (!keyspace) {
     co_return Refuse(keyspace.error(), what.name, "", version);
   }
@@ -177,9 +110,24 @@ Task<Response> Service::Do(const cql::AlterKeyspace& what, Execution& execution)
   if (before == nullptr || database == nullptr) {
     co_return what.if_exists ? MakeVoid() : NoKeyspace(what.name, version);
   }
-  auto after = cql::AlteredKeyspace(what, *before);
+  const std::string data_centers[] = {cluster().self.data_center};
+  auto after = cql::AlteredKeyspace(what, *before, data_centers);
   if (!after) {
     co_return Refuse(after.error(), what.name, "", version);
+  }
+  if (after->throughput != before->throughput) {
+    // A database shares its throughput from its beginning, or never.
+    if (!database->offer) {
+      co_return Refused("The keyspace was created without " + std::string(cql::kThroughputOption) +
+                            ": its tables have throughput of their own",
+                        version);
+    }
+    model::ThroughputRequest request;
+    request.manual = after->throughput;
+    Status changed = co_await catalog_.ReplaceOffer(database->offer->number, request, "");
+    if (!changed.ok()) {
+      co_return Failed(changed, {.writes = true}, version);
+    }
   }
   SchemaChange change{.change = "UPDATED", .target = "KEYSPACE", .keyspace = what.name};
   co_return co_await PutKeyspace(*after, EtagOf(*database), std::move(change), execution);
@@ -233,6 +181,7 @@ Task<Response> Service::Do(const cql::CreateTable& what, Execution& execution) {
   if (!made) {
     co_return Failed(made.error(), {.writes = true}, version);
   }
+  co_await GrantToCreator({cql::TableResource(place.keyspace, name)}, execution.client);
   co_return Changed(
       {.change = "CREATED", .target = "TABLE", .keyspace = place.keyspace, .name = name}, version);
 }
@@ -280,12 +229,18 @@ Task<Response> Service::Do(const cql::AlterTable& what, Execution& execution) {
     }
     throughput = *given;
   }
-  if (throughput && container->offer) {
+  if (throughput && !container->offer) {
+    co_return Refused("The table shares the throughput of its keyspace", version);
+  }
+  if (throughput) {
     Status changed =
         co_await catalog_.ReplaceOffer(container->offer->number, RequestOf(throughput), "");
     if (!changed.ok()) {
       co_return Failed(changed, {.writes = true}, version);
     }
+  }
+  if (Status views = co_await AlterViews(*place.found, *after); !views.ok()) {
+    co_return Failed(views, {.writes = true}, version);
   }
   if (*after == *before) {
     co_return Changed({.change = "UPDATED",
@@ -312,9 +267,27 @@ Task<Response> Service::Do(const cql::DropTable& what, Execution& execution) {
         ? MakeVoid()
         : Refused("Table '" + place.keyspace + "." + what.table.name + "' doesn't exist", version);
   }
+  if (table->view) {
+    co_return Refused(
+        "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead.",
+        version);
+  }
+  if (auto views = cql::ViewsOf(*place.found, table->name); !views.empty()) {
+    std::string names;
+    for (const cql::Table* view : views) {
+      names += (names.empty() ? "" : ", ") + view->name;
+    }
+    co_return Refused(
+        "Cannot drop a table when materialized views still depend on it (" + names + ")", version);
+  }
   Status dropped = co_await catalog_.DropContainer(container->link, "");
   if (!dropped.ok()) {
     co_return Failed(dropped, {.writes = true}, version);
+  }
+  for (const auto& other : place.view->catalog->ContainersOf(container->database)) {
+    if (IndexedTable(*other) == table->name) {
+      co_await DropEntries(*other);
+    }
   }
   co_return Changed(
       {.change = "DROPPED", .target = "TABLE", .keyspace = place.keyspace, .name = what.table.name},
@@ -332,10 +305,26 @@ Task<Response> Service::Do(const cql::Truncate& what, Execution& execution) {
   if (container == nullptr) {
     co_return Refused("unconfigured table " + what.table.name, version);
   }
-  partition::Ring ring = container->ring();
+  if (table->view) {
+    co_return Refused(
+        "Cannot TRUNCATE materialized view directly; must truncate base table instead", version);
+  }
+  const Instant end = clock_.Now() + kTruncateTime;
+  Status status = co_await TruncateContainer(*container, end);
+  // Whatever is gone by now, what follows from the rest is made anew.
+  Status renewed = co_await RenewDerived(place.keyspace, table->name);
+  status = status.ok() ? renewed : status;
+  co_return status.ok() ? MakeVoid()
+                        : MakeError(ErrorCode::kTruncateError, status.message(), version);
+}
+
+Task<Status> Service::TruncateContainer(const model::Container& container, Instant end) {
+  partition::Ring ring = container.ring();
   types::Epk at;
-  int moved = 0;
-  while (at < types::EpkRange().max) {
+  for (int moved = 0; at < types::EpkRange().max;) {
+    if (clock_.Now() >= end) {
+      co_return Status(Code::kTimeout, "It takes too long: there are rows left.");
+    }
     const partition::PartitionRange range = ring.map->Find(at);
     rows::TruncateRows truncate;
     partition::Reply reply = co_await router_.ExecuteAt(ring, range, truncate);
@@ -343,8 +332,7 @@ Task<Response> Service::Do(const cql::Truncate& what, Execution& execution) {
     if (code == Code::kMoved || code == Code::kSchemaChanged) {
       auto next = co_await router_.LookAgain(ring, ++moved);
       if (!next || next->map == nullptr) {
-        co_return MakeError(ErrorCode::kTruncateError, "The partitions are being changed.",
-                            version);
+        co_return Status(Code::kUnavailable, "The partitions are being changed.");
       }
       ring = std::move(*next);
       continue;
@@ -354,54 +342,13 @@ Task<Response> Service::Do(const cql::Truncate& what, Execution& execution) {
       continue;
     }
     if (!reply.status.ok()) {
-      co_return MakeError(ErrorCode::kTruncateError, reply.status.message(), version);
+      co_return reply.status;
     }
     if (reply.body.empty()) {
       at = range.range.max;
     }
   }
-  co_return MakeVoid();
-}
-
-Task<Response> Service::Do(const cql::CreateIndex& what, Execution& execution) {
-  const int version = execution.version;
-  Place place = PlaceOf(what.table, execution, schemas_.Get());
-  if (place.refusal) {
-    co_return std::move(*place.refusal);
-  }
-  const cql::Table* before = place.view->schema->FindTable(place.keyspace, what.table.name);
-  auto container = before == nullptr ? nullptr : place.view->ContainerOf(*before);
-  if (container == nullptr) {
-    co_return Refused("Table '" + place.keyspace + "." + what.table.name + "' doesn't exist",
-                      version);
-  }
-  auto after = cql::DefineIndex(what, *before, *place.found);
-  if (!after) {
-    co_return Refuse(after.error(), place.keyspace, what.table.name, version);
-  }
-  if (*after == *before) {
-    co_return MakeVoid();
-  }
-  co_return co_await PutTable(*after, EtagOf(*container), execution);
-}
-
-Task<Response> Service::Do(const cql::DropIndex& what, Execution& execution) {
-  Place place = PlaceOf(what.index, execution, schemas_.Get());
-  if (place.refusal) {
-    co_return std::move(*place.refusal);
-  }
-  auto after = cql::WithoutIndex(what, *place.found);
-  if (!after) {
-    co_return Refuse(after.error(), place.keyspace, what.index.name, execution.version);
-  }
-  if (!*after) {
-    co_return MakeVoid();
-  }
-  auto container = place.view->ContainerOf(**after);
-  if (container == nullptr) {
-    co_return MakeVoid();
-  }
-  co_return co_await PutTable(**after, EtagOf(*container), execution);
+  co_return Status::Ok();
 }
 
 // --- User types ----------------------------------------------------------------------------------

@@ -1,14 +1,15 @@
 #include "api/cassandra/prepared.h"
 
-#include "base/bytes.h"
 #include "cql/parse.h"
 #include "cql/schema_document.h"
 #include "cql/system_tables.h"
-#include "types/murmur3.h"
+#include "net/http_server.h"
 
 namespace orrery::cassandra {
 
 namespace {
+
+constexpr size_t kIdBytes = 16;  // as in Cassandra
 
 cql::TypeScope ScopeFor(const cql::Table& table, const cql::Schema& schema) {
   const cql::Keyspace* keyspace = schema.FindKeyspace(table.keyspace);
@@ -21,6 +22,9 @@ Result<WritePlan> PlanWrite(const T& what, Compiled& out) {
   ORRERY_TRY(const cql::Table* table, FindTable(what.table, out.keyspace, *out.schema));
   if (cql::IsSystemKeyspace(table->keyspace)) {
     return Error(Code::kForbidden, table->keyspace + " keyspace is not user-modifiable.");
+  }
+  if (table->view) {
+    return Error(Code::kInvalidArgument, "Cannot directly modify a materialized view");
   }
   const cql::TypeScope scope = ScopeFor(*table, *out.schema);
   return WritePlan::Compile(what, {*table, scope, out.markers});
@@ -52,6 +56,9 @@ class Compiler {
 
   Status operator()(const cql::Batch& what) {
     BatchPlan batch{.kind = what.kind};
+    if (what.using_.ttl) {
+      return Status(Code::kInvalidArgument, "Global TTL on the BATCH statement is not supported.");
+    }
     for (const auto& change : what.changes) {
       auto plan = std::visit(
           [&](const auto& each) -> Result<WritePlan> { return PlanWrite(each, out_); }, change);
@@ -64,23 +71,16 @@ class Compiler {
       }
       batch.writes.push_back(std::move(*plan));
     }
-    const cql::TypeScope none{.keyspace = out_.keyspace, .find = nullptr};
-    const cql::Receiver receiver{.keyspace = out_.keyspace, .table = "", .name = "", .type = {}};
-    auto prepare = [&](const std::optional<cql::Expression>& from, const cql::Receiver& for_,
-                       std::optional<cql::Term>& to) -> Status {
-      if (!from) {
-        return Status::Ok();
-      }
-      auto term = cql::PrepareTerm(*from, for_, out_.markers, none);
+    if (what.using_.timestamp) {
+      const cql::TypeScope none{.keyspace = out_.keyspace, .find = nullptr};
+      const cql::Receiver receiver{.keyspace = out_.keyspace, .table = "", .name = "", .type = {}};
+      auto term = cql::PrepareTerm(*what.using_.timestamp, cql::TimestampReceiver(receiver),
+                                   out_.markers, none);
       if (!term) {
         return term.error();
       }
-      to = std::move(*term);
-      return Status::Ok();
-    };
-    ORRERY_RETURN_IF_ERROR(
-        prepare(what.using_.timestamp, cql::TimestampReceiver(receiver), batch.timestamp));
-    ORRERY_RETURN_IF_ERROR(prepare(what.using_.ttl, cql::TtlReceiver(receiver), batch.ttl));
+      batch.timestamp = std::move(*term);
+    }
     out_.plan = std::move(batch);
     return Status::Ok();
   }
@@ -160,11 +160,7 @@ std::vector<uint16_t> Compiled::KeyMarkers() const {
 }
 
 std::string StatementId(std::string_view keyspace, std::string_view text) {
-  const types::Hash128 hash = types::Murmur128(std::string(keyspace) + '\0' + std::string(text));
-  std::string id;
-  Encoder(id).U64(hash.first);
-  Encoder(id).U64(hash.second);
-  return id;
+  return net::Sha256(std::string(keyspace) + '\0' + std::string(text)).substr(0, kIdBytes);
 }
 
 std::shared_ptr<const Compiled> PreparedStatements::Find(std::string_view id) {
@@ -179,12 +175,14 @@ std::shared_ptr<const Compiled> PreparedStatements::Find(std::string_view id) {
 
 void PreparedStatements::Keep(std::string id, std::shared_ptr<const Compiled> statement) {
   std::lock_guard lock(mutex_);
-  bytes_ += statement->text.size();
   if (auto found = by_id_.find(id); found != by_id_.end()) {
-    bytes_ -= found->second->statement->text.size();
-    found->second->statement = std::move(statement);
+    std::shared_ptr<const Compiled>& kept = found->second->statement;
+    if (kept->text == statement->text && kept->keyspace == statement->keyspace) {
+      kept = std::move(statement);
+    }
     return;
   }
+  bytes_ += statement->text.size();
   entries_.push_front({id, std::move(statement)});
   by_id_[std::move(id)] = entries_.begin();
   while (entries_.size() > 1 && (entries_.size() > kCountMax || bytes_ > kBytesMax)) {

@@ -23,7 +23,6 @@ struct BatchPlan {
   cql::BatchKind kind = cql::BatchKind::kLogged;
   std::vector<WritePlan> writes;
   std::optional<cql::Term> timestamp;
-  std::optional<cql::Term> ttl;
 };
 
 // Immutable; shared by threads. Plans point into the schema.
@@ -50,7 +49,8 @@ CompileResult Compile(std::string_view text, std::string_view keyspace,
 Result<const cql::Table*> FindTable(const cql::QualifiedName& name, std::string_view keyspace,
                                     const cql::Schema& schema);
 
-// The same on all nodes.
+// The same on all nodes. Nobody can find another text with the id of a given one: who executes an
+// id does so with their own rights, whoever prepared it.
 std::string StatementId(std::string_view keyspace, std::string_view text);
 
 // The ones used last stay. Thread-safe.
@@ -60,6 +60,7 @@ class PreparedStatements {
   static constexpr size_t kBytesMax = 64 << 20;  // of their texts
 
   std::shared_ptr<const Compiled> Find(std::string_view id);
+  // In place of the same text that was compiled before; another text under the id stays.
   void Keep(std::string id, std::shared_ptr<const Compiled> statement);
 
  private:

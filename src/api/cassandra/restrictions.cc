@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cql/ordered_value.h"
+#include "cql/partition_token.h"
 #include "cql/value.h"
 
 namespace orrery::cassandra {
@@ -24,33 +25,10 @@ constexpr char kAbove = '\xFF';          // behind every key that goes on
 
 Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
 
-std::string_view Sign(Comparison comparison) {
-  switch (comparison) {
-    case Comparison::kEqual: return "=";
-    case Comparison::kNotEqual: return "!=";
-    case Comparison::kLess: return "<";
-    case Comparison::kLessEqual: return "<=";
-    case Comparison::kGreater: return ">";
-    case Comparison::kGreaterEqual: return ">=";
-    case Comparison::kIn: return "IN";
-    case Comparison::kContains: return "CONTAINS";
-    case Comparison::kContainsKey: return "CONTAINS KEY";
-    case Comparison::kLike: return "LIKE";
-    case Comparison::kBetween: return "BETWEEN";
-    case Comparison::kIsNotNull: return "IS NOT";
-  }
-  return "=";
-}
-
-bool IsSlice(Comparison comparison) {
-  return (comparison >= Comparison::kLess && comparison <= Comparison::kGreaterEqual) ||
-         comparison == Comparison::kBetween;
-}
-
 // Adds a relation to what is known of its column, or columns.
 Status AddTo(Restriction& to, const Relation& relation, std::string_view name,
              const cql::Receiver& receiver, const Preparation& in) {
-  const bool slice = IsSlice(relation.comparison);
+  const bool slice = cql::IsSlice(relation.comparison);
   if (to.kind != Kind::kNone && (to.kind != Kind::kSlice || !slice)) {
     bool equal = to.kind == Kind::kEqual || relation.comparison == Comparison::kEqual;
     return Invalid(std::string(name) +
@@ -177,42 +155,6 @@ void AppendOrdered(std::span<const Column> columns, const Values& values, std::s
 
 }  // namespace
 
-std::string JoinPartitionKey(std::span<const std::string> values) {
-  if (values.size() == 1) {
-    return values[0];
-  }
-  std::string key;
-  for (const std::string& value : values) {
-    key.push_back(static_cast<char>(value.size() >> 8));
-    key.push_back(static_cast<char>(value.size()));
-    key += value;
-    key.push_back('\0');
-  }
-  return key;
-}
-
-bool SplitPartitionKey(std::string_view key, size_t columns,
-                       std::vector<std::string_view>* values) {
-  values->clear();
-  if (columns == 1) {
-    values->push_back(key);
-    return true;
-  }
-  for (size_t i = 0; i < columns; ++i) {
-    if (key.size() < 2) {
-      return false;
-    }
-    const size_t size =
-        static_cast<size_t>(static_cast<uint8_t>(key[0])) << 8 | static_cast<uint8_t>(key[1]);
-    if (key.size() < size + 3) {
-      return false;
-    }
-    values->push_back(key.substr(2, size));
-    key.remove_prefix(size + 3);
-  }
-  return key.empty();
-}
-
 // --- Compiling -----------------------------------------------------------------------------------
 
 Status Restrictions::AddToken(const Relation& relation, const Preparation& in) {
@@ -232,7 +174,7 @@ Status Restrictions::AddToken(const Relation& relation, const Preparation& in) {
   }
   if (relation.comparison == Comparison::kIn || relation.comparison > Comparison::kBetween ||
       relation.comparison == Comparison::kNotEqual) {
-    return Invalid(std::string(Sign(relation.comparison)) +
+    return Invalid(std::string(cql::SignOf(relation.comparison)) +
                    " cannot be used with the token function");
   }
   if (!token_) {
@@ -275,7 +217,7 @@ Status Restrictions::AddTuple(const Relation& relation, const Preparation& in) {
                      "\" cannot be restricted by both a tuple and another relation");
     }
   }
-  if (IsSlice(relation.comparison)) {
+  if (cql::IsSlice(relation.comparison)) {
     for (size_t i = 1; i < types.size(); ++i) {
       if (clustering[first + i].descending != clustering[first].descending) {
         return Status(Code::kNotSupported,
@@ -297,7 +239,7 @@ Status Restrictions::AddColumn(const Relation& relation, const Column& column,
   const bool by_key =
       relation.target == RelationTarget::kColumn &&
       (relation.comparison == Comparison::kEqual || relation.comparison == Comparison::kIn ||
-       (IsSlice(relation.comparison) && column.kind == ColumnKind::kClustering));
+       (cql::IsSlice(relation.comparison) && column.kind == ColumnKind::kClustering));
   if (column.is_key() && by_key) {
     auto place = static_cast<size_t>(&column - table_->columns.data());
     Restriction& to = column.kind == ColumnKind::kPartitionKey
@@ -434,31 +376,70 @@ Result<Restrictions> Restrictions::Compile(const cql::Where& where, const Prepar
     ORRERY_TRY_STATUS(made.Add(relation, in));
   }
   if (use == Use::kFilter) {
+    if (std::ranges::any_of(made.clustering_, &Restriction::tuple)) {
+      return Error(Code::kInvalidArgument,
+                   "Multi-column relations are not supported on tables of the system");
+    }
     for (auto& filters : made.as_filters_) {
       made.filters_.insert(made.filters_.end(), filters.begin(), filters.end());
     }
     return made;
   }
   ORRERY_TRY_STATUS(made.Finish(use));
+  made.ChooseIndex();
   return made;
 }
 
-// Indexes are kept and shown, but rows are still found by looking at all of them.
-bool Restrictions::IsIndexed() const {
-  auto indexed = [this](const cql::Filter& filter) {
-    const Column& column = table_->columns[filter.columns()[0]];
-    return std::ranges::any_of(table_->indexes, [&](const cql::Index& index) {
-      const bool keys = index.kind == cql::IndexTargetKind::kKeys;
-      const bool entries = index.kind == cql::IndexTargetKind::kEntries;
-      const Comparison comparison = filter.comparison();
-      const bool fits =
-          !column.type.is_collection() || column.type.frozen() || entries
-              ? comparison == Comparison::kEqual
-              : comparison == (keys ? Comparison::kContainsKey : Comparison::kContains);
-      return index.column == column.name && fits;
-    });
+const cql::Index* Restrictions::IndexFor(const cql::Filter& filter) const {
+  const Column& column = table_->columns[filter.columns()[0]];
+  const bool element = filter.target() == RelationTarget::kElement;
+  if (!element && filter.target() != RelationTarget::kColumn) {
+    return nullptr;
+  }
+  auto fits = [&](cql::IndexTargetKind kind) {
+    switch (kind) {
+      case cql::IndexTargetKind::kSimple:
+      case cql::IndexTargetKind::kFull:
+        return !element && filter.comparison() == Comparison::kEqual;
+      case cql::IndexTargetKind::kValues: return filter.comparison() == Comparison::kContains;
+      case cql::IndexTargetKind::kKeys: return filter.comparison() == Comparison::kContainsKey;
+      case cql::IndexTargetKind::kEntries:
+        return element && filter.comparison() == Comparison::kEqual;
+    }
+    return false;
   };
-  return !filters_.empty() && std::ranges::all_of(filters_, indexed);
+  for (const cql::Index& index : table_->indexes) {
+    if (index.column == column.name && fits(index.kind)) {
+      return &index;
+    }
+  }
+  return nullptr;
+}
+
+bool Restrictions::IsIndexed() const {
+  std::vector<const cql::Filter*> filters;
+  auto add = [&](const cql::Filter& filter) { filters.push_back(&filter); };
+  std::ranges::for_each(filters_, add);
+  for (size_t at = 0; at < clustering_columns_ && !names_partitions_; ++at) {
+    std::ranges::for_each(as_filters_[table_->partition_columns + at], add);
+  }
+  return filters.size() == 1 && IndexFor(*filters[0]) != nullptr;
+}
+
+void Restrictions::ChooseIndex() {
+  if (names_partitions_) {
+    return;
+  }
+  auto take = [this](const cql::Filter& filter) {
+    const cql::Index* index = IndexFor(filter);
+    if (!index_ && index != nullptr && index->state == cql::IndexState::kReady) {
+      index_ = IndexUse{index->name, index->kind, filter};
+    }
+  };
+  std::ranges::for_each(filters_, take);
+  for (size_t at = 0; at < clustering_columns_; ++at) {
+    std::ranges::for_each(as_filters_[table_->partition_columns + at], take);
+  }
 }
 
 bool Restrictions::many_partitions() const {
@@ -487,8 +468,41 @@ std::vector<uint16_t> Restrictions::KeyMarkers() const {
 
 // --- Binding -------------------------------------------------------------------------------------
 
+Result<std::string> Restrictions::BindPart(const cql::Term& term, const Binding& binding,
+                                           const Column& column) const {
+  ORRERY_TRY(std::string bytes, BindKey(term, binding, column.name));
+  return CheckPart(*table_, std::move(bytes));
+}
+
+Result<std::string> CheckPart(const cql::Table& table, std::string bytes) {
+  if (bytes.size() > kKeyBytesMax) {
+    return Error(Code::kInvalidArgument, "Key length of " + std::to_string(bytes.size()) +
+                                             " is longer than maximum of 65535");
+  }
+  if (table.partition_columns == 1 && bytes.empty()) {
+    return Error(Code::kInvalidArgument, "Key may not be empty");
+  }
+  return bytes;
+}
+
+Status CheckClustering(std::string_view key) {
+  return key.size() > 2 * kKeyBytesMax ? Invalid("The clustering key is too long") : Status::Ok();
+}
+
 Result<std::vector<std::string>> Restrictions::PartitionKeys(const Binding& binding) const {
   const auto key = table_->partition_key();
+  std::vector<std::string> joined;
+  if (!many_partitions()) {
+    Values parts;
+    for (size_t i = 0; i < key.size(); ++i) {
+      ORRERY_TRY(parts.emplace_back(), BindPart(partition_[i].values.at(0), binding, key[i]));
+    }
+    if (parts.size() == 1) {
+      return parts;
+    }
+    joined.push_back(cql::JoinedKey(parts));
+    return joined;
+  }
   std::vector<Values> keys(1);
   for (size_t i = 0; i < key.size(); ++i) {
     ORRERY_TRY(std::vector<Values> values, BindAll(partition_[i], binding, key[i].name));
@@ -498,22 +512,15 @@ Result<std::vector<std::string>> Restrictions::PartitionKeys(const Binding& bind
     std::vector<Values> longer;
     for (const Values& begin : keys) {
       for (const Values& value : values) {
-        if (value[0].size() > kKeyBytesMax) {
-          return Error(Code::kInvalidArgument, "Key length of " + std::to_string(value[0].size()) +
-                                                   " is longer than maximum of 65535");
-        }
-        if (key.size() == 1 && value[0].empty()) {
-          return Error(Code::kInvalidArgument, "Key may not be empty");
-        }
+        ORRERY_TRY(std::string part, CheckPart(*table_, value[0]));
         longer.push_back(begin);
-        longer.back().push_back(value[0]);
+        longer.back().push_back(std::move(part));
       }
     }
     keys = std::move(longer);
   }
-  std::vector<std::string> joined;
   for (const Values& values : keys) {
-    std::string bytes = JoinPartitionKey(values);
+    std::string bytes = cql::JoinedKey(values);
     if (std::ranges::find(joined, bytes) == joined.end()) {
       joined.push_back(std::move(bytes));
     }
@@ -582,9 +589,7 @@ Result<std::vector<rows::RowSpan>> Restrictions::Spans(const Binding& binding) c
       for (const Values& value : values) {
         std::string& key = longer.emplace_back(begin);
         AppendOrdered(clustering.subspan(at), value, key);
-        if (key.size() > 2 * kKeyBytesMax) {
-          return Error(Code::kInvalidArgument, "The clustering key is too long");
-        }
+        ORRERY_TRY_STATUS(CheckClustering(key));
       }
     }
     std::ranges::sort(longer);

@@ -55,9 +55,14 @@ struct Restriction {
   bool upper_closed = false;
 };
 
+// A value of a partition key column, if it can be one.
+Result<std::string> CheckPart(const cql::Table& table, std::string bytes);
+// Whether a clustering key, as cql/ordered_value.h has it, is not too long.
+Status CheckClustering(std::string_view key);
+
 class Restrictions {
  public:
-  // kFilter: everything is filtered.
+  // kFilter: everything is filtered, but for token(), which is left to Range().
   enum class Use : uint8_t { kSelect, kUpdate, kDelete, kFilter };
   static Result<Restrictions> Compile(const cql::Where& where, const Preparation& in, Use use);
 
@@ -75,8 +80,15 @@ class Restrictions {
   const std::vector<cql::Filter>& filters() const { return filters_; }
   // Of SELECT: whether what is wanted cannot be found by the key alone.
   bool needs_filtering() const { return needs_filtering_; }
-  // Whether all that is filtered is indexed, or comes with the key.
+  // Whether an index finds all that is filtered.
   bool IsIndexed() const;
+  // By which rows of unnamed partitions are found, instead of looking at all of them.
+  struct IndexUse {
+    std::string index;
+    cql::IndexTargetKind kind = cql::IndexTargetKind::kSimple;
+    cql::Filter filter;
+  };
+  const std::optional<IndexUse>& index() const { return index_; }
   // Markers that make up the partition key, in its order; empty if some are missing.
   std::vector<uint16_t> KeyMarkers() const;
 
@@ -94,6 +106,12 @@ class Restrictions {
   Status AddToken(const cql::Relation& relation, const Preparation& in);
   Status Finish(Use use);
   Status FinishClustering(Use use);
+  void ChooseIndex();
+  // A value of a partition key column.
+  Result<std::string> BindPart(const cql::Term& term, const Binding& binding,
+                               const cql::Column& column) const;
+  // Null: none.
+  const cql::Index* IndexFor(const cql::Filter& filter) const;
 
   const cql::Table* table_ = nullptr;
   std::vector<Restriction> partition_;                // one for each partition key column
@@ -101,15 +119,11 @@ class Restrictions {
   std::vector<std::vector<cql::Filter>> as_filters_;  // the same, to be filtered
   std::optional<Restriction> token_;
   std::vector<cql::Filter> filters_;
+  std::optional<IndexUse> index_;
   bool names_partitions_ = false;
   bool names_rows_ = false;
   bool needs_filtering_ = false;
   size_t clustering_columns_ = 0;
 };
-
-// The serialized partition key of these values: one as it is, several with their lengths.
-std::string JoinPartitionKey(std::span<const std::string> values);
-// Undoes it; views into the bytes. False: malformed.
-bool SplitPartitionKey(std::string_view key, size_t columns, std::vector<std::string_view>* values);
 
 }  // namespace orrery::cassandra

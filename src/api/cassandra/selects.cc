@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.h"
+#include "cql/partition_token.h"
 #include "cql/value.h"
 #include "storage/keys.h"
 #include "types/murmur3.h"
@@ -18,12 +19,11 @@ using runtime::Task;
 namespace {
 
 constexpr uint8_t kStateVersion = 1;
+constexpr uint8_t kIndexStateVersion = 2;
 constexpr uint32_t kRowsAtOnce = 5000;
 constexpr size_t kSortedMax = 100'000;
 // A result without pages must fit into one answer.
 constexpr size_t kResultBytesMax = 128 << 20;
-constexpr Duration kPageTime = std::chrono::seconds(2);  // a page ends early then
-constexpr Duration kRunTime = std::chrono::seconds(30);  // what has no pages
 
 Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
 
@@ -182,7 +182,7 @@ namespace {
 // The times of the cells of the row that a RowValues stands at.
 class TimesOf final : public cql::RowTimes {
  public:
-  TimesOf(const RowValues& row, int64_t now) : row_(row), now_(now) {}
+  TimesOf(const cql::RowValues& row, int64_t now) : row_(row), now_(now) {}
 
   std::optional<cql::CellTimes> Of(size_t column) const override {
     auto cells = row_.CellsAt(column);
@@ -217,7 +217,7 @@ class TimesOf final : public cql::RowTimes {
     }
     return times;
   }
-  const RowValues& row_;
+  const cql::RowValues& row_;
   const int64_t now_;
 };
 
@@ -250,7 +250,7 @@ SelectRun::SelectRun(const SelectPlan& plan, const SelectContext& context, const
       context_(context),
       binding_(binding),
       bindings_{binding.values, binding.context},
-      row_(plan.table(), plan.needed_),
+      row_(plan.table(), &plan.needed_),
       writer_(plan.Encoded(context.version), context.rows) {
   if (plan.selection_.grouped()) {
     groups_.emplace(plan.selection_, bindings_,
@@ -268,7 +268,9 @@ Status SelectRun::ReadPosition(std::string_view state) {
   position_.given_here = decoder.U32();
   const uint64_t left = decoder.U64();
   position_.left = std::min(position_.left, left);
-  if (!decoder.done() || version != kStateVersion) {
+  by_index_ = version == kIndexStateVersion;
+  const bool known = version == kStateVersion || (by_index_ && context_.index != nullptr);
+  if (!decoder.done() || !known) {
     return Status(Code::kInvalidArgument, "Invalid value for the paging state");
   }
   return Status::Ok();
@@ -277,7 +279,7 @@ Status SelectRun::ReadPosition(std::string_view state) {
 std::string SelectRun::WritePosition() const {
   std::string state;
   Encoder encoder(state);
-  encoder.U8(kStateVersion);
+  encoder.U8(by_index_ ? kIndexStateVersion : kStateVersion);
   encoder.U32(position_.partition);
   encoder.Bytes(position_.place);
   encoder.Bytes(position_.after);
@@ -302,6 +304,7 @@ Status SelectRun::Begin() {
   }
   position_.left = *limit;
   partition_limit_ = *partition_limit == UINT64_MAX ? 0 : static_cast<uint32_t>(*partition_limit);
+  by_index_ = context_.index != nullptr && !plan_.distinct_;
   if (context_.paging_state && !context_.paging_state->empty()) {
     ORRERY_RETURN_IF_ERROR(ReadPosition(*context_.paging_state));
   }
@@ -327,16 +330,17 @@ Status SelectRun::Begin() {
     return range.error();
   }
   range_ = std::move(*range);
-  range_.min = std::max(range_.min, position_.place);
+  if (!by_index_) {
+    range_.min = std::max(range_.min, position_.place);
+  }
   return Status::Ok();
 }
 
-bool SelectRun::PageFull() const {
-  if (groups_ || sorts_) {
-    return false;
-  }
-  return context_.page_size && *context_.page_size > 0 && writer_.rows() >= *context_.page_size;
+Instant SelectRun::Deadline() const {
+  return context_.clock.Now() + (pageable() ? kPageTime : kRunTime);
 }
+
+bool SelectRun::PageFull() const { return pageable() && writer_.rows() >= *context_.page_size; }
 
 rows::ReadRows SelectRun::NewRead() const {
   rows::ReadRows read;
@@ -350,13 +354,13 @@ rows::ReadRows SelectRun::NewRead() const {
   read.rows_max = kRowsAtOnce;
   if (filters_.empty() && !groups_ && !sorts_) {
     uint64_t wanted = position_.left;
-    if (context_.page_size && *context_.page_size > 0) {
+    if (pageable()) {
       wanted =
           std::min<uint64_t>(wanted, static_cast<uint64_t>(*context_.page_size - writer_.rows()));
     }
     read.rows_max = static_cast<uint32_t>(std::clamp<uint64_t>(wanted, 1, kRowsAtOnce));
   }
-  if (filters_.empty() && !groups_) {
+  if (filters_.empty() && !groups_ && !context_.now) {
     read.partition_rows_max = partition_limit_;
   }
   return read;
@@ -397,9 +401,10 @@ Status SelectRun::TakeRow() {
         return Status::Ok();
       }
     }
-    if (!groups_ && partition_limit_ > 0 && position_.given_here >= partition_limit_) {
-      return Status::Ok();
-    }
+  }
+  const bool counts = !filters_.empty() || context_.now;  // else they were counted where they are
+  if (counts && !groups_ && partition_limit_ > 0 && position_.given_here >= partition_limit_) {
+    return Status::Ok();
   }
   ++position_.given_here;
   const std::vector<uint16_t>* plain = plan_.selection_.plain();
@@ -414,7 +419,7 @@ Status SelectRun::TakeRow() {
     writer_.EndRow();
     return Status::Ok();
   }
-  const TimesOf times(row_, binding_.context.now_micros / 1'000'000);
+  const TimesOf times(row_, context_.now.value_or(binding_.context.now_micros / 1'000'000));
   const cql::RowInput input{.values = row_.values(), .times = &times};
   if (groups_) {
     ORRERY_RETURN_IF_ERROR(groups_->Add(input));
@@ -449,7 +454,13 @@ void SelectRun::CutAt(std::string_view partition_key, char kind, std::string_vie
   position_.after_rows = std::max<uint32_t>(position_.given_here, 1);
 }
 
+Result<bool> SelectRun::IsThere(const rows::RowPage& page, std::string_view row,
+                                int64_t deleted) const {
+  return NowOf(page) == page.now ? Result<bool>(true) : cql::RowExists(row, NowOf(page), deleted);
+}
+
 Status SelectRun::TakePage(const rows::RowPage& page) {
+  const int64_t now = NowOf(page);
   for (size_t i = 0; i < page.partitions.size(); ++i) {
     const rows::RowPage::Partition& partition = page.partitions[i];
     const bool last = i + 1 == page.partitions.size();
@@ -458,12 +469,27 @@ Status SelectRun::TakePage(const rows::RowPage& page) {
     if (!resumed) {
       position_.given_here = 0;
     }
-    if (partition.static_row) {
-      ORRERY_RETURN_IF_ERROR(row_.SetStatic(*partition.static_row, page.now, partition.deleted));
+    bool has_static = partition.static_row.has_value();
+    if (has_static) {
+      auto there = IsThere(page, *partition.static_row, partition.deleted);
+      if (!there) {
+        return there.error();
+      }
+      has_static = *there;
+      ORRERY_RETURN_IF_ERROR(row_.SetStatic(*partition.static_row, now, partition.deleted));
     }
+    bool has_rows = false;
     for (const rows::RowPage::Row& row : partition.rows) {
+      auto there = IsThere(page, row.row, row.deleted);
+      if (!there) {
+        return there.error();
+      }
+      if (!*there) {
+        continue;
+      }
+      has_rows = true;
       clustering_ = row.key;
-      ORRERY_RETURN_IF_ERROR(row_.SetRow(row.key, row.row, page.now, row.deleted));
+      ORRERY_RETURN_IF_ERROR(row_.SetRow(row.key, row.row, now, row.deleted));
       ORRERY_RETURN_IF_ERROR(TakeRow());
       if (PageFull() && !(last && &row == &partition.rows.back())) {
         CutAt(partition.key, rows::kRowKey, row.key);
@@ -471,8 +497,7 @@ Status SelectRun::TakePage(const rows::RowPage& page) {
       }
     }
     const bool finished = !last || !page.partial;
-    const bool alone =
-        partition.rows.empty() && partition.static_row && finished && !resumed && spans_.empty();
+    const bool alone = !has_rows && has_static && finished && !resumed && spans_.empty();
     if (plan_.distinct_ || alone) {
       clustering_ = {};
       row_.SetNoRow();
@@ -482,23 +507,26 @@ Status SelectRun::TakePage(const rows::RowPage& page) {
         return Status::Ok();
       }
     }
-    if (writer_.bytes() > kResultBytesMax) {
-      return Status(Code::kTooLarge, "The result is too large for one answer: read it in pages.");
-    }
+    ORRERY_RETURN_IF_ERROR(CheckSize());
   }
   position_.after = page.last;
   position_.after_rows = page.last_rows;
   return Status::Ok();
 }
 
+Status SelectRun::CheckSize() const {
+  return writer_.bytes() > kResultBytesMax
+             ? Status(Code::kTooLarge, "The result is too large for one answer: read it in pages.")
+             : Status::Ok();
+}
+
 Task<Status> SelectRun::ReadNamed() {
-  const Instant end = context_.clock.Now() + (context_.page_size ? kPageTime : kRunTime);
+  const Instant end = Deadline();
   while (position_.partition < partitions_.size() && !Done() && !PageFull()) {
     const std::string& key = partitions_[position_.partition];
     rows::ReadRows read = NewRead();
     read.partition_key = key;
     read.range.min = types::CassandraEpk(key);
-    read.range.max = read.range.min + '\0';
     Reply reply =
         co_await context_.router.Execute(context_.container->ring(), read.range.min, read);
     charge_ += reply.charge;
@@ -515,15 +543,15 @@ Task<Status> SelectRun::ReadNamed() {
       position_.after_rows = 0;
       position_.given_here = 0;
     }
-    if (context_.clock.Now() >= end && context_.page_size && !groups_ && !sorts_) {
-      break;
+    if (context_.clock.Now() >= end) {
+      co_return pageable() ? Status::Ok() : ReadsTooLong();
     }
   }
   co_return Status::Ok();
 }
 
 Task<Status> SelectRun::ReadRange() {
-  const Instant end = context_.clock.Now() + (context_.page_size ? kPageTime : kRunTime);
+  const Instant end = Deadline();
   partition::Ring ring = context_.container->ring();
   for (int moved = 0; range_.min < range_.max && !Done() && !PageFull();) {
     const partition::PartitionRange range = ring.map->Find(range_.min);
@@ -559,11 +587,15 @@ Task<Status> SelectRun::ReadRange() {
       co_return Status(Code::kInternal, "the key of a row is malformed");
     }
     position_.place = range_.min;
-    if (context_.clock.Now() >= end && context_.page_size && !groups_) {
-      break;
+    if (context_.clock.Now() >= end) {
+      co_return pageable() ? Status::Ok() : ReadsTooLong();
     }
   }
   co_return Status::Ok();
+}
+
+Status SelectRun::ReadsTooLong() {
+  return Status(Code::kTimeout, "The statement reads more than can be read in the time it has.");
 }
 
 Status SelectRun::SortRows() {
@@ -594,7 +626,7 @@ Task<Result<Response>> SelectRun::Run() {
   if (named) {
     ORRERY_CO_TRY_STATUS(co_await ReadNamed());
   } else {
-    ORRERY_CO_TRY_STATUS(co_await ReadRange());
+    ORRERY_CO_TRY_STATUS(co_await (by_index_ ? ReadIndex() : ReadRange()));
   }
   if (groups_) {
     ORRERY_CO_TRY_STATUS(groups_->Finish());
@@ -604,15 +636,25 @@ Task<Result<Response>> SelectRun::Run() {
     ORRERY_CO_TRY_STATUS(SortRows());
     co_return Finish(false);
   }
-  const bool more =
-      !Done() && (named ? position_.partition < partitions_.size() : range_.min < range_.max);
-  co_return Finish(more);
+  const bool left = named       ? position_.partition < partitions_.size()
+                    : by_index_ ? !index_done_
+                                : range_.min < range_.max;
+  co_return Finish(left && !Done());
 }
 
 Result<Response> SelectRun::RunOver(
     const std::vector<std::vector<std::optional<std::string>>>& rows) {
   ORRERY_TRY_STATUS(Begin());
+  ORRERY_TRY(range_, plan_.where_.Range(binding_));
+  const size_t keys = plan_.table().partition_columns;
   for (const auto& row : rows) {
+    std::vector<std::string> key;
+    for (size_t i = 0; i < keys && plan_.where_.has_token(); ++i) {
+      key.push_back(row[i].value_or(""));
+    }
+    if (plan_.where_.has_token() && !range_.Contains(types::CassandraEpk(cql::JoinedKey(key)))) {
+      continue;
+    }
     row_.SetValues(row);
     ORRERY_TRY_STATUS(TakeRow());
     if (Done()) {

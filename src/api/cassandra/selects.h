@@ -1,6 +1,7 @@
 // SELECT: compiled once, run page by page.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,10 +11,10 @@
 
 #include "api/cassandra/responses.h"
 #include "api/cassandra/restrictions.h"
-#include "api/cassandra/row_values.h"
 #include "base/status.h"
 #include "base/time.h"
 #include "cql/ast.h"
+#include "cql/row_values.h"
 #include "cql/schema.h"
 #include "cql/selection.h"
 #include "cql/term.h"
@@ -61,9 +62,12 @@ struct SelectContext {
   partition::Router& router;
   const Clock& clock;
   std::shared_ptr<const model::Container> container;  // null: of the system
+  std::shared_ptr<const model::Container> index;  // the entries of that which WHERE uses, or null
   partition::ReadLevel level = partition::ReadLevel::kStrong;
   std::optional<int32_t> page_size;
   std::optional<std::string_view> paging_state;
+  // Seconds since 1970: what has expired then is not seen, if that is later than now.
+  std::optional<int32_t> now;
   RowsWriter::Options rows;
   int version = 4;
 };
@@ -94,7 +98,24 @@ class SelectRun {
   std::string WritePosition() const;
   runtime::Task<Status> ReadNamed();
   runtime::Task<Status> ReadRange();
+  // By the entries of an index (index_reads.cc).
+  struct Found {
+    std::string partition_key;
+    std::vector<std::string> rows;  // clustering keys
+  };
+  runtime::Task<Status> ReadIndex();
+  Result<std::vector<Found>> RowsOf(const rows::RowPage& entries) const;
+  runtime::Task<Status> TakeFound(const std::vector<Found>& found);
+  runtime::Task<Result<std::vector<std::string>>> ReadFound(const Found& found);
+  Status TakeFoundRows(const rows::RowPage& page);
+  Result<std::string> IndexPartition() const;
   rows::ReadRows NewRead() const;
+  // As of when rows of a page are seen.
+  int64_t NowOf(const rows::RowPage& page) const {
+    return context_.now ? std::max<int64_t>(page.now, *context_.now) : page.now;
+  }
+  // Whether a row of a page, or its static row, is still there then.
+  Result<bool> IsThere(const rows::RowPage& page, std::string_view row, int64_t deleted) const;
   // Takes the rows of a page, or those that the client's page has room for.
   Status TakePage(const rows::RowPage& page);
   // Whether it is the rest of the partition where the page before ended.
@@ -104,16 +125,26 @@ class SelectRun {
   // A row that fits everything but limits.
   Status TakeRow();
   Status Emit(std::vector<cql::Bound>& row);
+  // Whether it may stop and go on with the next page.
+  bool pageable() const {
+    return context_.page_size && *context_.page_size > 0 && !groups_ && !sorts_;
+  }
   bool PageFull() const;
+  // When a page ends early; what has no pages fails then.
+  static constexpr Duration kPageTime = std::chrono::seconds(2);
+  static constexpr Duration kRunTime = std::chrono::seconds(30);
+  Instant Deadline() const;
+  static Status ReadsTooLong();
   bool Done() const { return position_.left == 0; }
   Response Finish(bool more);
   Status SortRows();
+  Status CheckSize() const;
 
   const SelectPlan& plan_;
   const SelectContext& context_;
   const Binding& binding_;
   const cql::Bindings bindings_;
-  RowValues row_;
+  cql::RowValues row_;
   RowsWriter writer_;
   std::optional<cql::Aggregator> groups_;
   Position position_;
@@ -123,6 +154,9 @@ class SelectRun {
   std::vector<rows::RowSpan> spans_;
   std::vector<std::string> partitions_;
   types::EpkRange range_;
+  bool by_index_ = false;
+  bool index_done_ = false;      // there are no more entries
+  std::string index_partition_;  // of the row that was taken last
   std::vector<cql::Bound> out_;
   partition::RequestUnits charge_;
   // Rows of several partitions, to be put in order.

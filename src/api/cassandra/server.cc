@@ -1,5 +1,6 @@
 #include "api/cassandra/server.h"
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -21,8 +22,15 @@ struct CassandraServer::Body {
       : pool(workers),
         options(std::move(opts)),
         handler(handle),
-        listener(pool.at(0), options.address, options.port,
-                 [this](int socket, bool loopback) { Welcome(socket, loopback); }) {}
+        address(options.address),
+        listener(MakeListener(address, options.port)) {}
+
+  std::unique_ptr<net::Listener> MakeListener(const std::string& where, uint16_t on) {
+    return std::make_unique<net::Listener>(
+        pool.at(0), where, on, [this](int socket, bool loopback) { Welcome(socket, loopback); });
+  }
+  // In place of the listener that was closed.
+  Status ListenAt(const std::string& where);
 
   bool secure() const { return !options.certificate_file.empty() || !options.key_file.empty(); }
   size_t connections() const;
@@ -41,8 +49,12 @@ struct CassandraServer::Body {
   std::mutex tls_mutex;
   std::shared_ptr<const net::TlsContext> tls;  // guarded by tls_mutex; null: plain
 
+  std::atomic<uint16_t> port = 0;
+
   // On worker 0.
-  net::Listener listener;
+  std::string address;
+  std::unique_ptr<net::Listener> listener;
+  std::unique_ptr<net::Listener> former;  // closed; its task may not have ended yet
   size_t turn = 0;
 };
 
@@ -102,7 +114,8 @@ Status CassandraServer::Start() {
   if (body.secure()) {
     ORRERY_RETURN_IF_ERROR(body.LoadCertificate());
   }
-  ORRERY_RETURN_IF_ERROR(body.listener.Listen());
+  ORRERY_RETURN_IF_ERROR(body.listener->Listen());
+  body.port = body.listener->port();
   for (size_t i = 0; i < body.pool.size(); ++i) {
     runtime::Worker& worker = body.pool.at(i);
     body.connections_of.push_back(
@@ -110,11 +123,33 @@ Status CassandraServer::Start() {
     worker.Spawn(body.connections_of.back()->Tick(body.gate.Enter()));
   }
   body.running = true;
-  body.pool.at(0).Spawn(body.listener.Accept(body.gate.Enter()));
+  body.pool.at(0).Spawn(body.listener->Accept(body.gate.Enter()));
   return Status::Ok();
 }
 
-uint16_t CassandraServer::port() const { return body_->listener.port(); }
+Status CassandraServer::Body::ListenAt(const std::string& where) {
+  auto next = MakeListener(where, port);
+  ORRERY_RETURN_IF_ERROR(next->Listen());
+  former = std::exchange(listener, std::move(next));
+  address = where;
+  if (Gate::Pass pass = gate.Enter()) {
+    pool.at(0).Spawn(listener->Accept(std::move(pass)));
+  }
+  return Status::Ok();
+}
+
+Status CassandraServer::MoveTo(std::string address) {
+  Body& body = *body_;
+  // Of two addresses one may include the other, and a port is taken by who listens on it.
+  body.listener->Close();
+  Status moved = body.ListenAt(address);
+  if (!moved.ok()) {
+    ORRERY_RETURN_IF_ERROR(body.ListenAt(body.address));
+  }
+  return moved;
+}
+
+uint16_t CassandraServer::port() const { return body_->port; }
 size_t CassandraServer::connections() const { return body_->connections(); }
 
 Status CassandraServer::ReloadCertificate() {
@@ -139,7 +174,7 @@ void CassandraServer::Stop(Duration grace) {
   if (!body.running) {
     return;
   }
-  body.pool.at(0).Post([&body] { body.listener.Close(); });
+  body.pool.at(0).Post([&body] { body.listener->Close(); });
   Instant deadline = SystemClock().Now() + grace;
   for (size_t i = 0; i < body.pool.size(); ++i) {
     body.pool.at(i).Post([&body, i, deadline] { body.connections_of[i]->Drain(deadline); });

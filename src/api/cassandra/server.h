@@ -24,14 +24,19 @@
 
 namespace orrery::cassandra {
 
+struct RoleAccess;
+
 // What a handler knows and keeps of one connection. Lives on its worker, as long as any request of
 // it runs.
 struct Client {
   int version = kVersionMax;
   bool secure = false;
   bool loopback = false;  // the peer is on this machine
+  std::string address;    // of the peer, 4 or 16 bytes
   std::string keyspace;   // of USE
   std::string user;       // once authenticated
+  // What a client may do that is a role. Null: everything.
+  std::shared_ptr<const RoleAccess> access;
 };
 
 class Handler {
@@ -72,6 +77,9 @@ class CassandraServer {
   // Binds and listens; kUnavailable says why it cannot.
   Status Start();
   uint16_t port() const;  // the one that was bound
+  // Listens at another address instead, on the same port; connections stay. On an error it listens
+  // where it did. REQUIRES: on worker 0, after Start().
+  Status MoveTo(std::string address);
   size_t connections() const;
   // New connections use the new certificate; on an error the old one stays.
   Status ReloadCertificate();

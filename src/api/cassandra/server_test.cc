@@ -4,6 +4,7 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <stdexcept>
 #include <string>
@@ -88,6 +89,11 @@ class Running {
   }
   void Stop(Duration grace) { server_.Stop(grace); }
   CassandraServer* operator->() { return &server_; }
+  Status MoveTo(const std::string& address) {
+    std::promise<Status> moved;
+    pool_.at(0).Post([&] { moved.set_value(server_.MoveTo(address)); });
+    return moved.get_future().get();
+  }
 
   EchoHandler handler;
 
@@ -144,6 +150,29 @@ TEST(CassandraServerTest, QueriesAreAnswered) {
     EXPECT_EQ(answer.text(), "q" + std::to_string(i));
   }
   EXPECT_EQ(server->connections(), 1u);
+}
+
+TEST(CassandraServerTest, ItMovesToAnotherAddressAndKeepsItsPortAndConnections) {
+  Running server;
+  const uint16_t port = server->port();
+  TestClient client(port);
+  StartUp(client, 4);
+  auto answers = [](TestClient& who) {
+    who.Send(Query(4, 1, "still there"));
+    return Receive(who).text() == "still there";
+  };
+  auto welcomes = [&] {
+    TestClient another(port);
+    StartUp(another, 4);
+    return answers(another);
+  };
+  // An address of the documents, which no machine has.
+  EXPECT_EQ(server.MoveTo("192.0.2.1").code(), Code::kUnavailable);
+  EXPECT_TRUE(welcomes()) << "where it was";
+  EXPECT_TRUE(server.MoveTo("0.0.0.0").ok());
+  EXPECT_TRUE(welcomes());
+  EXPECT_TRUE(answers(client));
+  EXPECT_EQ(server->port(), port);
 }
 
 TEST(CassandraServerTest, Version5GoesInSegments) {

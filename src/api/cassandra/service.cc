@@ -1,11 +1,13 @@
 #include "api/cassandra/service.h"
 
+#include "api/cassandra/access.h"
 #include "api/cassandra/failures.h"
 #include "base/bytes.h"
 #include "cql/describe.h"
+#include "cql/role_rows.h"
 #include "cql/system_tables.h"
 #include "cql/value.h"
-#include "net/http_server.h"
+#include "model/catalog_roles.h"
 
 namespace orrery::cassandra {
 
@@ -21,11 +23,6 @@ partition::ReadLevel LevelOf(Consistency consistency) {
   return consistency == Consistency::kOne || consistency == Consistency::kLocalOne
              ? partition::ReadLevel::kEventual
              : partition::ReadLevel::kStrong;
-}
-
-Response Refuse(const CompileError& error, int version) {
-  return error.syntax ? MakeError(ErrorCode::kSyntaxError, error.status.message(), version)
-                      : Failed(error.status, {}, version);
 }
 
 cql::MarkerValue ValueOf(const BoundValue& value) {
@@ -45,15 +42,6 @@ std::vector<ColumnSpec> Specs(const cql::MarkerSpecs& markers) {
   return specs;
 }
 
-std::array<char, 16> NewTraceId(Random& random) {
-  std::string bytes;
-  Encoder(bytes).U64((random.Next() & ~0xF000ull) | 0x1000);
-  Encoder(bytes).U64((random.Next() & ~(3ull << 62)) | (2ull << 62));
-  std::array<char, 16> id;
-  std::copy(bytes.begin(), bytes.end(), id.begin());
-  return id;
-}
-
 struct Namer {
   std::string_view operator()(const QueryRequest&) const { return "cql_query"; }
   std::string_view operator()(const PrepareRequest&) const { return "cql_prepare"; }
@@ -61,6 +49,9 @@ struct Namer {
   std::string_view operator()(const BatchRequest&) const { return "cql_batch"; }
   std::string_view operator()(const auto&) const { return "cql_connect"; }
 };
+
+// An answer that is at hand.
+Task<Response> Ready(Response response) { co_return response; }
 
 std::string_view NameOf(const RequestMessage& message) { return std::visit(Namer(), message); }
 
@@ -94,19 +85,27 @@ double ChargeOf(const Response& response) {
 
 }  // namespace
 
+Response Refused(const CompileError& error, int version) {
+  return error.syntax ? MakeError(ErrorCode::kSyntaxError, error.status.message(), version)
+                      : Failed(error.status, {}, version);
+}
+
 void AddCharge(Response& response, RequestUnits charge) {
   response.payload.emplace_back(kChargeName, cql::DoubleBytes(charge.value()));
 }
 
-Service::Service(model::Catalog& catalog, partition::Router& router, BatchKeeper& batches,
+Service::Service(model::Catalog& catalog, const SchemaCache& schemas, partition::Router& router,
+                 BatchKeeper& batches, DerivedBuilder& builder, Passwords& passwords,
                  const Clock& clock, Random& random, ServiceOptions options)
     : catalog_(catalog),
       router_(router),
       batches_(batches),
+      builder_(builder),
+      passwords_(passwords),
       clock_(clock),
       random_(random),
       options_(std::move(options)),
-      schemas_(catalog),
+      schemas_(schemas),
       events_(schemas_) {}
 
 Task<Response> Service::Handle(Client& client, Request request) {
@@ -116,57 +115,69 @@ Task<Response> Service::Handle(Client& client, Request request) {
     options_.observe(NameOf(request.message), StatusOf(response), ChargeOf(response),
                      clock_.Now() - began);
   }
-  if (request.tracing && response.opcode != Opcode::kError) {
-    response.tracing_id = NewTraceId(random_);
+  if (request.tracing) {
+    response.tracing_id = KeepTrace(client, request, response, clock_.Now() - began);
   }
   co_return response;
 }
 
-Task<Response> Service::Answer(Client& client, const Request& request) {
-  const int version = request.version;
-  if (std::get_if<StartupRequest>(&request.message) != nullptr) {
-    co_return options_.authenticate ? MakeAuthenticate(kAuthenticator) : MakeReady();
-  }
-  if (const auto* response = std::get_if<AuthResponseRequest>(&request.message)) {
-    co_return Authenticate(client, *response, version);
-  }
+std::array<char, 16> Service::KeepTrace(const Client& client, const Request& request,
+                                        const Response& response, Duration took) {
+  Trace trace{.started = WallTime{clock_.Wall().micros - took.count()},
+              .took = took,
+              .client = client.address,
+              .request = "Request without a statement",
+              .parameters = {},
+              .charge = ChargeOf(response),
+              .failed = response.opcode == Opcode::kError};
+  auto add = [&](const QueryParameters& parameters) {
+    trace.parameters.emplace_back("consistency_level", ConsistencyName(parameters.consistency));
+    if (parameters.page_size) {
+      trace.parameters.emplace_back("page_size", std::to_string(*parameters.page_size));
+    }
+  };
   if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
-    co_return co_await Query(client, *query, version);
+    trace.request = "Execute CQL3 query";
+    trace.parameters.emplace_back("query", query->text);
+    add(query->parameters);
+  } else if (const auto* prepare = std::get_if<PrepareRequest>(&request.message)) {
+    trace.request = "Preparing CQL3 query";
+    trace.parameters.emplace_back("query", prepare->text);
+  } else if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
+    trace.request = "Execute CQL3 prepared query";
+    if (auto statement = prepared_.Find(execute->id)) {
+      trace.parameters.emplace_back("query", statement->text);
+    }
+    add(execute->parameters);
+  } else if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
+    trace.request = "Execute batch of CQL3 queries";
+    add(batch->parameters);
   }
-  if (const auto* prepare = std::get_if<PrepareRequest>(&request.message)) {
-    co_return co_await Prepare(client, *prepare, version);
-  }
-  if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
-    co_return co_await Execute(client, *execute, version);
-  }
-  if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
-    co_return co_await Batch(client, *batch, version);
-  }
-  co_return MakeError(ErrorCode::kProtocolError, "The message cannot be answered.", version);
+  return traces_.Keep(std::move(trace), random_);
 }
 
-// SASL PLAIN: NUL, the user, NUL, the password.
-Response Service::Authenticate(Client& client, const AuthResponseRequest& request, int version) {
-  const std::string_view token = request.token.value_or("");
-  const size_t first = token.find('\0');
-  const size_t second = first == std::string_view::npos ? first : token.find('\0', first + 1);
-  if (second == std::string_view::npos) {
-    return MakeError(ErrorCode::kProtocolError, "The credentials are not those of SASL PLAIN.",
-                     version);
+// No coroutine of its own: every request passes here.
+Task<Response> Service::Answer(Client& client, const Request& request) {
+  const int version = request.version;
+  if (const auto* execute = std::get_if<ExecuteRequest>(&request.message)) {
+    return Execute(client, *execute, version);
   }
-  const std::string user(token.substr(first + 1, second - first - 1));
-  const std::string_view password = token.substr(second + 1);
-  const auto& keys = catalog_.view()->keys.keys;
-  bool known = false;
-  for (size_t i = 0; i < 2; ++i) {  // those that may write
-    known = known || (!keys[i].empty() && net::EqualInConstantTime(password, ToBase64(keys[i])));
+  if (const auto* query = std::get_if<QueryRequest>(&request.message)) {
+    return Query(client, *query, version);
   }
-  if (!known || user != options_.account) {
-    return MakeError(ErrorCode::kBadCredentials,
-                     "Provided username " + user + " and/or password are incorrect", version);
+  if (const auto* batch = std::get_if<BatchRequest>(&request.message)) {
+    return Batch(client, *batch, version);
   }
-  client.user = user;
-  return MakeAuthSuccess(std::nullopt);
+  if (const auto* prepare = std::get_if<PrepareRequest>(&request.message)) {
+    return Prepare(client, *prepare, version);
+  }
+  if (const auto* response = std::get_if<AuthResponseRequest>(&request.message)) {
+    return Authenticate(client, *response, version);
+  }
+  if (std::get_if<StartupRequest>(&request.message) != nullptr) {
+    return Ready(options_.authenticate ? MakeAuthenticate(kAuthenticator) : MakeReady());
+  }
+  return Ready(MakeError(ErrorCode::kProtocolError, "The message cannot be answered.", version));
 }
 
 Result<std::vector<cql::MarkerValue>> Service::ValuesFor(const Compiled& compiled,
@@ -195,16 +206,20 @@ Result<std::vector<cql::MarkerValue>> Service::ValuesFor(const Compiled& compile
   return bound;
 }
 
+Task<CompileResult> Service::CompileNow(std::string_view text, std::string_view keyspace) {
+  auto compiled = Compile(text, keyspace, schemas_.Get()->schema);
+  if (!compiled && !compiled.error().syntax && options_.catch_up) {
+    co_await options_.catch_up();
+    compiled = Compile(text, keyspace, schemas_.Get()->schema);
+  }
+  co_return compiled;
+}
+
 Task<Response> Service::Query(Client& client, const QueryRequest& request, int version) {
   const std::string keyspace(request.parameters.keyspace.value_or(client.keyspace));
-  auto compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
-  if (!compiled && !compiled.error().syntax && options_.catch_up) {
-    // It may name what was made through another node a moment ago.
-    co_await options_.catch_up();
-    compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
-  }
+  auto compiled = co_await CompileNow(request.text, keyspace);
   if (!compiled) {
-    co_return Refuse(compiled.error(), version);
+    co_return Refused(compiled.error(), version);
   }
   auto values = ValuesFor(**compiled, request.parameters.values, request.parameters.named);
   if (!values) {
@@ -219,14 +234,15 @@ Task<Response> Service::Query(Client& client, const QueryRequest& request, int v
 }
 
 Task<Response> Service::Prepare(Client& client, const PrepareRequest& request, int version) {
-  const std::string keyspace(request.keyspace.value_or(client.keyspace));
-  auto compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
-  if (!compiled && !compiled.error().syntax && options_.catch_up) {
-    co_await options_.catch_up();
-    compiled = Compile(request.text, keyspace, schemas_.Get()->schema);
+  if (client.access != nullptr) {
+    if (Status may = CheckLogin(AccessOf(client)); !may.ok()) {
+      co_return Failed(may, {}, version);
+    }
   }
+  const std::string keyspace(request.keyspace.value_or(client.keyspace));
+  auto compiled = co_await CompileNow(request.text, keyspace);
   if (!compiled) {
-    co_return Refuse(compiled.error(), version);
+    co_return Refused(compiled.error(), version);
   }
   PreparedStatement answer;
   answer.id = StatementId(keyspace, request.text);
@@ -256,7 +272,7 @@ Task<Response> Service::Execute(Client& client, const ExecuteRequest& request, i
   if (compiled->schema != view->schema) {
     auto again = Compile(compiled->text, compiled->keyspace, view->schema);
     if (!again) {
-      co_return Refuse(again.error(), version);
+      co_return Refused(again.error(), version);
     }
     compiled = *again;
     prepared_.Keep(std::string(request.id), compiled);
@@ -274,22 +290,41 @@ Task<Response> Service::Execute(Client& client, const ExecuteRequest& request, i
 }
 
 Task<Response> Service::Run(const Compiled& compiled, Execution& execution) {
+  return execution.client.access == nullptr ? RunAllowed(compiled, execution)
+                                            : RunChecked(compiled, execution);
+}
+
+Task<Response> Service::RunChecked(const Compiled& compiled, Execution& execution) {
+  auto check = [&](const RoleAccess& who) {
+    return CheckStatement(who, compiled, execution.client.keyspace);
+  };
+  Status may = check(AccessOf(execution.client));
+  if (!may.ok()) {
+    may = co_await CheckAgain(execution.client, check);
+  }
+  if (!may.ok()) {
+    co_return Failed(may, {}, execution.version);
+  }
+  co_return co_await RunAllowed(compiled, execution);
+}
+
+Task<Response> Service::RunAllowed(const Compiled& compiled, Execution& execution) {
   if (const auto* write = std::get_if<WritePlan>(&compiled.plan)) {
-    co_return co_await RunWrite(compiled, *write, execution);
+    return RunWrite(*write, execution);
   }
   if (const auto* select = std::get_if<SelectPlan>(&compiled.plan)) {
-    co_return co_await RunSelect(compiled, *select, execution);
+    return RunSelect(*select, execution);
   }
   if (const auto* batch = std::get_if<BatchPlan>(&compiled.plan)) {
-    co_return co_await RunBatchText(compiled, *batch, execution);
+    return RunBatchText(*batch, execution);
   }
   if (const auto* use = std::get_if<cql::UseStatement>(&compiled.parsed.statement)) {
-    co_return RunUse(*use, execution);
+    return Ready(RunUse(*use, execution));
   }
   if (const auto* describe = std::get_if<cql::Describe>(&compiled.parsed.statement)) {
-    co_return RunDescribe(*describe, execution);
+    return Ready(RunDescribe(*describe, execution));
   }
-  co_return co_await Define(compiled.parsed.statement, execution);
+  return Define(compiled.parsed.statement, execution);
 }
 
 Response Service::RunUse(const cql::UseStatement& use, Execution& execution) {
@@ -323,8 +358,16 @@ Response Service::RunDescribe(const cql::Describe& describe, Execution& executio
   return writer.Finish();
 }
 
-Task<Response> Service::RunSelect(const Compiled& compiled, const SelectPlan& plan,
-                                  Execution& execution) {
+std::vector<cql::SystemRow> Service::RowsOfSystem(const cql::Table& table) const {
+  if (cql::IsRoleTable(table)) {
+    return cql::RoleRows(table, *model::RolesOf(*catalog_.view()));
+  }
+  return table.keyspace == "system_traces"
+             ? traces_.Rows(table, cluster().self)
+             : cql::SystemRows(table, *schemas_.Get()->schema, cluster());
+}
+
+Task<Response> Service::RunSelect(const SelectPlan& plan, Execution& execution) {
   const QueryParameters& parameters = execution.parameters;
   const Attempt attempt{.consistency = parameters.consistency};
   if (parameters.consistency == Consistency::kAny) {
@@ -339,6 +382,7 @@ Task<Response> Service::RunSelect(const Compiled& compiled, const SelectPlan& pl
                         .level = LevelOf(parameters.consistency),
                         .page_size = parameters.page_size,
                         .paging_state = parameters.paging_state,
+                        .now = parameters.now_in_seconds,
                         .rows = {.skip_metadata = parameters.skip_metadata, .new_metadata_id = {}},
                         .version = execution.version};
   if (execution.result_metadata_id && execution.version >= 5) {
@@ -349,13 +393,16 @@ Task<Response> Service::RunSelect(const Compiled& compiled, const SelectPlan& pl
   }
   if (cql::IsSystemKeyspace(plan.table().keyspace)) {
     SelectRun run(plan, context, binding);
-    auto response = run.RunOver(cql::SystemRows(plan.table(), *schemas_.Get()->schema, cluster()));
+    auto response = run.RunOver(RowsOfSystem(plan.table()));
     co_return response ? std::move(*response)
                        : Failed(response.error(), attempt, execution.version);
   }
   context.container = schemas_.Get()->ContainerOf(plan.table());
   if (context.container == nullptr) {
     co_return Refused("unconfigured table " + plan.table().name, execution.version);
+  }
+  if (const auto& index = plan.where().index()) {
+    context.index = schemas_.Get()->ContainerOf(plan.table(), index->index);
   }
   SelectRun run(plan, context, binding);
   Result<Response> response = co_await run.Run();

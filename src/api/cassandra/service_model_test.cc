@@ -1,5 +1,6 @@
-// Random writes with random timestamps, times to live and deletions, compared with a model of
-// Cassandra's rules that keeps every write and looks at all of them for each answer.
+// Random writes with random timestamps, times to live, deletions and purges, compared with a model
+// of Cassandra's rules that keeps every write, until it is purged, and looks at all of them for
+// each answer.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -22,9 +23,31 @@ struct Write {
   auto Rank() const { return std::tuple(timestamp, deleted, expires != 0, expires, -ttl, value); }
 };
 
+constexpr int64_t kNever = INT64_MIN;
+constexpr int64_t kSecond = 1'000'000;
+
+// The least horizon, in microseconds, at which a deletion may go. `late`: seconds, of all deletions
+// that stand with it.
+int64_t Dies(int64_t timestamp, int64_t late) {
+  return std::max(timestamp + 1, late == 0 ? kNever : (late + 1) * kSecond);
+}
+
 class Cell {
  public:
   void Add(Write write) { writes_.push_back(std::move(write)); }
+  // Only the best is kept, and not if it is hidden.
+  void Normalize(int64_t hidden) {
+    auto best = std::ranges::max_element(writes_, {}, &Write::Rank);
+    writes_ = best == writes_.end() || best->timestamp <= hidden ? std::vector<Write>()
+                                                                 : std::vector{*best};
+  }
+  // Drops it if it is hidden or dead. REQUIRES: it was normalized.
+  bool Purge(int64_t hidden, int64_t late, int64_t limit) {
+    const bool gone = !writes_.empty() && (writes_[0].timestamp <= hidden || IsDead(late, limit));
+    writes_.resize(gone ? 0 : writes_.size());
+    return gone;
+  }
+  bool deleted() const { return !writes_.empty() && writes_[0].deleted; }
   // What is to be seen of it, where everything up to `hidden` is gone.
   const Write* At(int64_t now, int64_t hidden) const {
     auto best = std::ranges::max_element(writes_, {}, &Write::Rank);
@@ -34,13 +57,18 @@ class Cell {
   }
 
  private:
+  bool IsDead(int64_t late, int64_t limit) const {
+    const Write& write = writes_[0];
+    return write.deleted
+               ? Dies(write.timestamp, late) <= limit
+               : write.expires != 0 && write.timestamp < limit && write.expires * kSecond <= limit;
+  }
   std::vector<Write> writes_;
 };
 
-constexpr int64_t kNever = INT64_MIN;
-
 struct Row {
   int64_t deleted = kNever;
+  int64_t late = 0;  // when the last deletion came that was old, in seconds
   Cell mark;
   Cell v;
   int64_t n_deleted = kNever;
@@ -55,7 +83,9 @@ struct Partition {
     int64_t timestamp;
   };
   std::vector<Range> ranges;
+  int64_t late = 0;
   Cell s;
+  int64_t s_late = 0;
   std::map<int, Row> rows;
 
   int64_t HiddenAt(int b) const {
@@ -66,6 +96,52 @@ struct Partition {
     return hidden;
   }
 };
+
+// `hidden`: by deletions of the partition.
+void Purge(Row& row, int64_t hidden, int64_t limit) {
+  auto cells = [&row](auto visit) {
+    visit(row.mark, row.deleted);
+    visit(row.v, row.deleted);
+    for (auto& [element, cell] : row.n) {
+      visit(cell, std::max(row.deleted, row.n_deleted));
+    }
+  };
+  row.n_deleted = row.n_deleted <= row.deleted ? kNever : row.n_deleted;
+  cells([](Cell& cell, int64_t hidden_in_row) { cell.Normalize(hidden_in_row); });
+  bool changed = false;
+  bool deletions = false;
+  cells([&](Cell& cell, int64_t) {
+    changed |= cell.Purge(hidden, row.late, limit);
+    deletions |= cell.deleted();
+  });
+  for (int64_t* deletion : {&row.deleted, &row.n_deleted}) {
+    if (*deletion != kNever && (*deletion <= hidden || Dies(*deletion, row.late) <= limit)) {
+      *deletion = kNever;
+      changed = true;
+    }
+    deletions |= *deletion != kNever;
+  }
+  row.late = changed && !deletions ? 0 : row.late;
+}
+
+void Purge(Partition& partition, int64_t limit) {
+  for (auto& [b, row] : partition.rows) {
+    Purge(row, partition.HiddenAt(b), limit);
+  }
+  partition.s.Normalize(kNever);
+  if (partition.s.Purge(partition.deleted, partition.s_late, limit)) {
+    partition.s_late = 0;
+  }
+  std::erase_if(partition.ranges, [&](const Partition::Range& range) {
+    return Dies(range.timestamp, partition.late) <= limit;
+  });
+  if (partition.deleted != kNever && Dies(partition.deleted, partition.late) <= limit) {
+    partition.deleted = kNever;
+  }
+  if (partition.ranges.empty() && partition.deleted == kNever) {
+    partition.late = 0;
+  }
+}
 
 class Model {
  public:
@@ -113,13 +189,18 @@ class Model {
 
 class Fuzzer {
  public:
-  Fuzzer(uint64_t seed, bool descending) : random_(seed), descending_(descending) {}
+  // Timestamps are all far in the past, or of the last seconds.
+  Fuzzer(uint64_t seed, bool descending, bool recent)
+      : random_(seed), descending_(descending), recent_(recent) {}
 
   // A random statement, done to the model too.
   std::string Next(int64_t now) {
     const int a = Pick(3);
     const int b = Pick(4);
-    const int64_t timestamp = 1 + Pick(12);
+    const int64_t back = recent_ ? Pick(5) - 1 : 0;  // -1: the clock of the client is ahead
+    const int64_t timestamp =
+        1 + Pick(12) + (recent_ ? now * kSecond - back * 700'000 - 250'000 : 0);
+    const int64_t late = recent_ && back < 2 ? 0 : now;
     const int32_t ttl = Pick(4) == 0 ? 1 + Pick(20) : 0;
     const int64_t expires = ttl == 0 ? 0 : now + ttl;
     const std::string value(1, static_cast<char>('p' + Pick(5)));
@@ -134,7 +215,11 @@ class Fuzzer {
     const std::string of_row = of_partition + " AND b = " + std::to_string(b);
     const std::string del = " USING TIMESTAMP " + std::to_string(timestamp);
     const std::string e = std::to_string(element);
-    switch (Pick(13)) {
+    const int kind = Pick(15);
+    if (kind == 2 || kind == 5 || (kind >= 7 && kind <= 10) || kind >= 13) {
+      row.late = std::max(row.late, late);
+    }
+    switch (kind) {
       case 0:
       case 1:
         row.mark.Add({.timestamp = timestamp, .expires = expires, .ttl = ttl});
@@ -170,15 +255,26 @@ class Fuzzer {
       case 11: {
         const int to = b + Pick(3);
         partition.ranges.push_back({b, to, timestamp});
+        partition.late = std::max(partition.late, late);
         return "DELETE FROM k.t" + del + of_partition + " AND b >= " + std::to_string(b) +
                " AND b <= " + std::to_string(to);
       }
+      case 13:
+      case 14:  // all of a row
+        row.mark.Add({.timestamp = timestamp, .expires = expires, .ttl = ttl});
+        row.v.Add(live);
+        row.n_deleted = std::max(row.n_deleted, timestamp - 1);
+        row.n[element].Add({.timestamp = timestamp, .expires = expires, .ttl = ttl});
+        return "INSERT INTO k.t (a, b, v, n) VALUES (" + std::to_string(a) + ", " +
+               std::to_string(b) + ", '" + value + "', {" + e + "})" + at;
       default:
         if (Pick(3) == 0) {
+          partition.late = std::max(partition.late, late);
           partition.deleted = std::max(partition.deleted, timestamp);
           return "DELETE FROM k.t" + del + of_partition;
         }
         partition.s.Add(gone);
+        partition.s_late = std::max(partition.s_late, late);
         return "DELETE s FROM k.t" + del + of_partition;
     }
   }
@@ -190,6 +286,7 @@ class Fuzzer {
  private:
   SeededRandom random_;
   const bool descending_;
+  const bool recent_;
 };
 
 void Compare(TestService& service, Fuzzer& fuzzer, int64_t now) {
@@ -214,21 +311,32 @@ void Compare(TestService& service, Fuzzer& fuzzer, int64_t now) {
 
 void RunSeed(uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
-  Fuzzer fuzzer(seed, seed % 2 == 1);
+  const bool recent = seed % 4 < 2;
+  const int64_t grace = recent ? 5 : seed % 8 < 4 ? 0 : 6;
+  Fuzzer fuzzer(seed, seed % 2 == 1, recent);
   model::TestMachine machine;
   auto service = std::make_unique<TestService>(machine);
   service->Ask(
       "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
   ASSERT_EQ(service->Ask("CREATE TABLE k.t (a int, b int, s text static, v text, n set<int>, "
                          "PRIMARY KEY (a, b)) WITH CLUSTERING ORDER BY (b " +
-                         std::string(fuzzer.descending() ? "DESC" : "ASC") + ")"),
+                         std::string(fuzzer.descending() ? "DESC" : "ASC") +
+                         ") AND gc_grace_seconds = " + std::to_string(grace)),
             "schema");
-  for (int step = 0; step < 60; ++step) {
+  for (int step = 0; step < 80; ++step) {
     const int64_t now = machine.clock->Wall().seconds();
     std::string statement = fuzzer.Next(now);
     ASSERT_EQ(service->Ask(statement), "void") << statement;
     if (fuzzer.Pick(6) == 0) {
       machine.clock->Advance(std::chrono::seconds(fuzzer.Pick(8)));
+    }
+    if (fuzzer.Pick(8) == 0) {
+      service->Purge(static_cast<size_t>(1 + fuzzer.Pick(4)));
+      // Partition time is some microseconds ahead of the clock.
+      const int64_t limit = (machine.clock->Wall().seconds() - grace) * kSecond + 1;
+      for (auto& [a, partition] : fuzzer.model.partitions) {
+        Purge(partition, limit);
+      }
     }
     if (fuzzer.Pick(30) == 0) {
       model::TestMachine after = machine.AfterPowerCut();
@@ -246,7 +354,7 @@ void RunSeed(uint64_t seed) {
 }
 
 TEST(ServiceModelTest, WhatIsReadIsWhatTheRulesSay) {
-  for (uint64_t seed = 1; seed <= 40 && !HasFatalFailure(); ++seed) {
+  for (uint64_t seed = 1; seed <= 60 && !HasFatalFailure(); ++seed) {
     RunSeed(seed);
   }
 }

@@ -1,17 +1,17 @@
 // Writes: of one statement, and of batches.
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "api/cassandra/access.h"
 #include "api/cassandra/failures.h"
-#include "api/cassandra/row_values.h"
 #include "api/cassandra/service.h"
-#include "base/kill_point.h"
+#include "cql/row_values.h"
 #include "cql/value.h"
 #include "runtime/when_all.h"
 
 namespace orrery::cassandra {
 
-using partition::Reply;
 using partition::RequestUnits;
 using runtime::Task;
 
@@ -19,9 +19,14 @@ namespace {
 
 constexpr size_t kBatchBytesWarned = 5 * 1024;
 constexpr size_t kPartitionsWarned = 10;
-constexpr size_t kAtOnce = 64;  // partitions that one batch writes to side by side
+constexpr size_t kAtOnce = 64;    // partitions that one batch writes to side by side
+constexpr size_t kCellRoom = 32;  // what a cell takes beside its path and value, at most
 
 Status Invalid(std::string message) { return Status(Code::kInvalidArgument, std::move(message)); }
+
+WritePlan::Defaults DefaultsOf(const QueryParameters& parameters) {
+  return {.timestamp = parameters.timestamp, .now = parameters.now_in_seconds};
+}
 
 // A batch of counters has nothing else in it, and the others have none. `first_counts`: whether its
 // first statement counts.
@@ -38,25 +43,35 @@ Status CheckKinds(bool counts, bool first_counts, BatchRequest::Type type) {
   return Status::Ok();
 }
 
+// Whether a write can have this level. What reads before it writes is always serial.
+Status CheckLevel(Consistency level, bool conditional, const WritePlan& plan) {
+  const bool serial = level == Consistency::kSerial || level == Consistency::kLocalSerial;
+  if (plan.counts() && level == Consistency::kAny) {
+    return Invalid("Consistency level ANY is not yet supported for counter table " +
+                   plan.table().name);
+  }
+  if (!serial) {
+    return Status::Ok();
+  }
+  if (plan.counts()) {
+    return Invalid("Counter operations are inherently non-serializable");
+  }
+  return conditional ? Invalid(std::string(ConsistencyName(level)) +
+                               " is not supported as conditional update commit consistency. Use "
+                               "ANY if you mean \"make sure it is accepted but I don't care how "
+                               "many replicas commit it for non-SERIAL reads\"")
+                     : Invalid("You must use conditional updates for serializable writes");
+}
+
 }  // namespace
 
-Task<Service::Written> Service::Write(const PartitionWrite& write) {
+Task<BatchKeeper::Written> Service::Write(const PartitionWrite& write) {
   rows::WriteRows operation;
   operation.partition_key = write.write.partition_key;
   operation.epk = types::CassandraEpk(operation.partition_key);
   operation.changes = write.write.changes;
   operation.conditions = write.write.conditions;
-  Reply reply = co_await router_.Execute(write.container->ring(), operation.epk, operation);
-  Written written{.status = reply.status, .charge = reply.charge, .answer = {}};
-  if (reply.status.ok()) {
-    auto answer = rows::WriteAnswer::Decode(reply.body);
-    if (!answer) {
-      written.status = answer.error();
-    } else {
-      written.answer = std::move(*answer);
-    }
-  }
-  co_return written;
+  co_return co_await batches_.Write(write.container->id, operation);
 }
 
 Status Service::Gather(const WritePlan& plan, const SchemaView& view, const Binding& binding,
@@ -90,51 +105,48 @@ Status Service::Gather(const WritePlan& plan, const SchemaView& view, const Bind
   return Status::Ok();
 }
 
-// The first column tells whether it was done; if not, the others show what was there.
+// The first column tells whether it was done; if not, the others show what was there: each row that
+// a condition looked at, or, if there is none, the static columns.
 Result<Response> Service::ConditionAnswer(const std::vector<PartitionWrite>& writes,
                                           const rows::WriteAnswer& answer,
                                           Execution& execution) const {
-  const WritePlan& plan = *writes.front().plan;
-  const cql::Table& table = plan.table();
+  const cql::Table& table = writes.front().plan->table();
   std::vector<ColumnSpec> specs{{table.keyspace, table.name, "[applied]", cql::TypeId::kBoolean}};
-  RowValues values(table);
-  const bool many = writes.front().write.conditions.size() > 1;
-  std::vector<const cql::Column*> shown;
+  cql::RowValues values(table);
   ORRERY_TRY_STATUS(values.BeginPartition(writes.front().write.partition_key));
   std::vector<std::vector<std::optional<std::string>>> rows;
-  for (const rows::SeenRow& seen : answer.seen) {
-    if (seen.static_row) {
-      ORRERY_TRY_STATUS(values.SetStatic(*seen.static_row, answer.now, seen.deleted));
-    }
-    bool exists = false;
-    if (seen.row) {
-      ORRERY_TRY(cql::LiveRow live, cql::ReadRow(*seen.row, answer.now, seen.deleted));
-      exists = live.exists();
-    }
-    if (exists) {
-      ORRERY_TRY_STATUS(values.SetRow(seen.key, *seen.row, answer.now, seen.deleted));
-    } else {
-      values.SetNoRow();
-    }
-    if (!exists && !(seen.static_row && table.has_static())) {
-      continue;
-    }
+  auto add = [&] {
     auto& row = rows.emplace_back();
-    for (const RowValues::Value& value : values.values()) {
+    for (const cql::RowValues::Value& value : values.values()) {
       row.emplace_back(value);
     }
+  };
+  bool has_static = false;
+  std::map<std::string_view, const rows::SeenRow*> in_order;
+  for (const rows::SeenRow& seen : answer.seen) {
+    if (seen.static_row && !has_static) {
+      ORRERY_TRY(has_static, cql::RowExists(*seen.static_row, answer.now, seen.deleted));
+      ORRERY_TRY_STATUS(values.SetStatic(*seen.static_row, answer.now, seen.deleted));
+    }
+    if (seen.row) {
+      in_order.emplace(seen.key, &seen);
+    }
   }
-  if (!rows.empty()) {
-    shown = plan.ShownColumns();
-    if (many) {
-      shown.clear();
-      for (const cql::Column& column : table.columns) {
-        shown.push_back(&column);
-      }
+  for (const auto& [key, seen] : in_order) {
+    ORRERY_TRY(bool exists, cql::RowExists(*seen->row, answer.now, seen->deleted));
+    if (exists) {
+      ORRERY_TRY_STATUS(values.SetRow(key, *seen->row, answer.now, seen->deleted));
+      add();
     }
-    for (const cql::Column* column : shown) {
-      specs.push_back({table.keyspace, table.name, column->name, column->type});
-    }
+  }
+  if (rows.empty() && has_static) {
+    values.SetNoRow();
+    add();
+  }
+  const std::vector<const cql::Column*> shown =
+      rows.empty() ? std::vector<const cql::Column*>() : execution.shown;
+  for (const cql::Column* column : shown) {
+    specs.push_back({table.keyspace, table.name, column->name, column->type});
   }
   EncodedColumns encoded(specs, execution.version);
   RowsWriter writer(encoded, {.skip_metadata = false, .new_metadata_id = {}});
@@ -158,17 +170,17 @@ Task<Response> Service::WriteAll(std::vector<PartitionWrite> writes, const Attem
   Status status;
   rows::WriteAnswer answer;
   for (size_t at = 0; at < writes.size() && status.ok(); at += kAtOnce) {
-    std::vector<Written> done;
+    std::vector<BatchKeeper::Written> done;
     if (writes.size() == 1) {
       done.push_back(co_await Write(writes[0]));
     } else {
-      std::vector<Task<Written>> tasks;
+      std::vector<Task<BatchKeeper::Written>> tasks;
       for (size_t i = at; i < std::min(at + kAtOnce, writes.size()); ++i) {
         tasks.push_back(Write(writes[i]));
       }
       done = co_await runtime::WhenAll(std::move(tasks));
     }
-    for (Written& each : done) {
+    for (BatchKeeper::Written& each : done) {
       charge += each.charge;
       if (!each.status.ok() && status.ok()) {
         status = each.status;
@@ -189,57 +201,47 @@ Task<Response> Service::WriteAll(std::vector<PartitionWrite> writes, const Attem
   co_return response;
 }
 
-Task<Response> Service::RunWrite(const Compiled& compiled, const WritePlan& plan,
-                                 Execution& execution) {
+Task<Response> Service::RunWrite(const WritePlan& plan, Execution& execution) {
   const Attempt attempt{.consistency = execution.parameters.consistency,
                         .writes = true,
                         .conditional = plan.conditional(),
                         .write_type = plan.counts() ? "COUNTER" : "SIMPLE"};
+  if (Status fits = CheckLevel(attempt.consistency, attempt.conditional, plan); !fits.ok()) {
+    co_return Failed(fits, attempt, execution.version);
+  }
   cql::FunctionContext functions = NewContext();
   const Binding binding{execution.values, functions};
   std::vector<PartitionWrite> writes;
-  Status gathered = Gather(plan, *schemas_.Get(), binding,
-                           {.timestamp = execution.parameters.timestamp, .ttl = {}}, writes);
+  Status gathered =
+      Gather(plan, *schemas_.Get(), binding, DefaultsOf(execution.parameters), writes);
   if (!gathered.ok()) {
     co_return Failed(gathered, attempt, execution.version);
+  }
+  if (attempt.conditional) {
+    execution.shown = plan.ShownColumns();
   }
   co_return co_await WriteAll(std::move(writes), attempt, execution);
 }
 
-Task<Response> Service::RunBatchText(const Compiled& compiled, const BatchPlan& plan,
-                                     Execution& execution) {
+Task<Response> Service::RunBatchText(const BatchPlan& plan, Execution& execution) {
   cql::FunctionContext functions = NewContext();
   const Binding binding{execution.values, functions};
-  WritePlan::Defaults defaults{.timestamp = execution.parameters.timestamp, .ttl = {}};
-  auto read = [&](const std::optional<cql::Term>& term, auto& to, size_t bytes) -> Status {
-    if (!term) {
-      return Status::Ok();
+  WritePlan::Defaults defaults = DefaultsOf(execution.parameters);
+  if (plan.timestamp) {
+    auto bound = plan.timestamp->Bind(binding.values, binding.context);
+    if (!bound || bound->is_null()) {
+      co_return Failed(bound ? Invalid("Invalid null value of timestamp") : bound.error(), {},
+                       execution.version);
     }
-    auto bound = term->Bind(binding.values, binding.context);
-    if (!bound) {
-      return bound.error();
+    if (bound->has_value() && bound->bytes().size() == 8) {
+      defaults.timestamp = cql::ReadBigint(bound->bytes());
     }
-    if (bound->has_value() && bound->bytes().size() == bytes) {
-      to = bytes == 8 ? cql::ReadBigint(bound->bytes()) : cql::ReadInt(bound->bytes());
-    }
-    return Status::Ok();
-  };
-  Status status = read(plan.timestamp, defaults.timestamp, 8);
-  std::optional<int64_t> ttl;
-  if (status.ok()) {
-    status = read(plan.ttl, ttl, 4);
-  }
-  if (ttl) {
-    defaults.ttl = static_cast<int32_t>(*ttl);
   }
   std::vector<BatchPart> parts;
   for (const WritePlan& write : plan.writes) {
     parts.push_back({&write, execution.values});
   }
   const auto type = static_cast<BatchRequest::Type>(plan.kind);
-  if (!status.ok()) {
-    co_return Failed(status, {}, execution.version);
-  }
   co_return co_await RunParts(parts, type, defaults, execution);
 }
 
@@ -255,6 +257,20 @@ Task<Response> Service::RunParts(const std::vector<BatchPart>& parts, BatchReque
   auto view = schemas_.Get();
   std::vector<PartitionWrite> writes;
   Status status;
+  if (execution.client.access != nullptr) {
+    auto check = [&](const RoleAccess& who) {
+      Status may = CheckLogin(who);
+      for (size_t i = 0; i < parts.size() && may.ok(); ++i) {
+        may = CheckWrite(who, *parts[i].plan);
+      }
+      return may;
+    };
+    status = check(AccessOf(execution.client));
+    if (!status.ok()) {
+      status = co_await CheckAgain(execution.client, check);
+      view = schemas_.Get();
+    }
+  }
   for (const BatchPart& part : parts) {
     attempt.conditional = attempt.conditional || part.plan->conditional();
     if (status.ok()) {
@@ -263,6 +279,9 @@ Task<Response> Service::RunParts(const std::vector<BatchPart>& parts, BatchReque
     if (status.ok()) {
       status = Gather(*part.plan, *view, {part.values, functions}, defaults, writes);
     }
+  }
+  if (status.ok() && !parts.empty()) {
+    status = CheckLevel(attempt.consistency, attempt.conditional, *parts[0].plan);
   }
   if (status.ok() && attempt.conditional && defaults.timestamp &&
       defaults.timestamp != execution.parameters.timestamp) {
@@ -281,12 +300,40 @@ Task<Response> Service::RunParts(const std::vector<BatchPart>& parts, BatchReque
   if (writes.empty()) {
     co_return MakeVoid();
   }
+  execution.shown = ShownOf(parts);
   std::vector<std::string> warnings = WarningsOf(writes, type);
   const bool logged = type == BatchRequest::Type::kLogged && writes.size() > 1;
   Response response = co_await (logged ? WriteLogged(std::move(writes), attempt, execution)
                                        : WriteAll(std::move(writes), attempt, execution));
   response.warnings = std::move(warnings);
   co_return response;
+}
+
+// Of several rows it is told which is which, unless everything is shown.
+std::vector<const cql::Column*> Service::ShownOf(const std::vector<BatchPart>& parts) {
+  std::vector<const cql::Column*> shown;
+  for (const BatchPart& part : parts) {
+    if (!part.plan->conditional()) {
+      continue;
+    }
+    std::vector<const cql::Column*> columns = part.plan->ShownColumns();
+    if (columns.size() == part.plan->table().columns.size()) {
+      return columns;
+    }
+    if (shown.empty()) {
+      for (const cql::Column& column : part.plan->table().columns) {
+        if (column.is_key()) {
+          shown.push_back(&column);
+        }
+      }
+    }
+    for (const cql::Column* column : columns) {
+      if (std::ranges::find(shown, column) == shown.end()) {
+        shown.push_back(column);
+      }
+    }
+  }
+  return shown;
 }
 
 std::vector<std::string> Service::WarningsOf(const std::vector<PartitionWrite>& writes,
@@ -323,13 +370,39 @@ std::vector<std::string> Service::WarningsOf(const std::vector<PartitionWrite>& 
   return warnings;
 }
 
+// What a part could never do is refused before anything is written down.
+Status Service::CheckParts(const std::vector<PartitionWrite>& writes) const {
+  auto view = schemas_.Get();
+  for (const PartitionWrite& write : writes) {
+    if (auto derivation = view->DerivationOf(write.container->id)) {
+      ORRERY_RETURN_IF_ERROR(rows::CheckIndexed(*derivation, write.write.changes));
+    }
+    for (const rows::RowChange& change : write.write.changes) {
+      size_t bytes = 0;
+      for (const rows::CellChange& cell : change.cells) {
+        bytes += cell.path.size() + cell.value.size();
+        if (cell.action == rows::CellAction::kSetAt || cell.action == rows::CellAction::kDeleteAt) {
+          return Invalid("A list is changed by position only in a batch of one partition.");
+        }
+      }
+      if (bytes + kCellRoom * change.cells.size() > rows::kRowBytesMax) {
+        return Status(Code::kTooLarge, "A row may have at most 2 MB.");
+      }
+    }
+  }
+  return Status::Ok();
+}
+
 Task<Response> Service::WriteLogged(std::vector<PartitionWrite> writes, const Attempt& attempt,
                                     Execution& execution) {
+  if (Status possible = CheckParts(writes); !possible.ok()) {
+    co_return Failed(possible, attempt, execution.version);
+  }
   const int64_t made = clock_.Wall().micros;
   rows::KeptBatch rest{.made = made, .parts = {}};
   for (PartitionWrite& write : writes) {
     for (rows::RowChange& change : write.write.changes) {
-      change.made = made;
+      change.made = change.made != 0 ? change.made : made;
       change.timestamp = change.timestamp.value_or(made);
     }
     if (&write != &writes.front()) {
@@ -345,24 +418,10 @@ Task<Response> Service::WriteLogged(std::vector<PartitionWrite> writes, const At
   first.epk = types::CassandraEpk(first.partition_key);
   first.changes = std::move(writes[0].write.changes);
   first.batch = rest.Encode();
-  Reply reply = co_await router_.Execute(writes[0].container->ring(), first.epk, first);
-  RequestUnits charge = reply.charge;
-  Status status = reply.status;
-  if (status.ok()) {
-    KillPoint("batch.kept");
-    status = co_await batches_.Do(rest);
-    KillPoint("batch.done");
-    if (status.ok()) {
-      rows::FoundBatch done{
-          .epk = first.epk, .partition_key = first.partition_key, .id = first.id, .batch = {}};
-      IgnoreError(co_await batches_.End(writes[0].container->id, done),
-                  "it is done again later, which changes nothing");
-    } else {
-      status = Status(Code::kUnknownOutcome, "The batch will be done: " + status.message());
-    }
-  }
-  Response response = status.ok() ? MakeVoid() : Failed(status, attempt, execution.version);
-  AddCharge(response, charge);
+  BatchKeeper::Written written = co_await batches_.Write(writes[0].container->id, first);
+  Response response =
+      written.status.ok() ? MakeVoid() : Failed(written.status, attempt, execution.version);
+  AddCharge(response, written.charge);
   co_return response;
 }
 
@@ -387,9 +446,7 @@ Task<Response> Service::Batch(Client& client, const BatchRequest& request, int v
       auto made = compiled == nullptr ? Compile(statement.text, keyspace, view->schema)
                                       : Compile(compiled->text, compiled->keyspace, view->schema);
       if (!made) {
-        co_return made.error().syntax
-            ? MakeError(ErrorCode::kSyntaxError, made.error().status.message(), version)
-            : Failed(made.error().status, {}, version);
+        co_return Refused(made.error(), version);
       }
       compiled = *made;
     }
@@ -415,8 +472,8 @@ Task<Response> Service::Batch(Client& client, const BatchRequest& request, int v
                       .parameters = request.parameters,
                       .values = {},
                       .result_metadata_id = {}};
-  co_return co_await RunParts(parts, request.type,
-                              {.timestamp = request.parameters.timestamp, .ttl = {}}, execution);
+  co_return co_await RunParts(parts, request.type, {.timestamp = request.parameters.timestamp},
+                              execution);
 }
 
 }  // namespace orrery::cassandra

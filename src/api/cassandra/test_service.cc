@@ -2,6 +2,8 @@
 
 #include "cql/value.h"
 #include "cql/wire.h"
+#include "rows/purge_rows.h"
+#include "runtime/when_all.h"
 
 namespace orrery::cassandra {
 
@@ -85,8 +87,32 @@ std::string TestService::TextOf(const Response& response) {
   return text;
 }
 
+void TestService::Purge(size_t keys_max) {
+  auto run = [](std::shared_ptr<partition::Replica> replica,
+                size_t keys_max) -> runtime::Task<partition::Reply> {
+    rows::PurgeRows purge;
+    purge.keys_max = keys_max;
+    purge.target = {.container = replica->container(),
+                    .partition = replica->id(),
+                    .generation = replica->range().generation,
+                    .schema_version = replica->schema()->version};
+    co_return co_await replica->Execute(purge);
+  };
+  for (const auto& replica : node_.replicas().All()) {
+    auto schema = replica->schema();
+    if (static_cast<const model::Container&>(*schema).is_table()) {
+      EXPECT_TRUE(node_.Run(run(replica, keys_max)).status.ok());
+    }
+  }
+}
+
 std::string TestService::Ask(std::string_view text, std::optional<int32_t> page_size,
                              std::optional<std::string> state) {
+  return AskAs(client_, text, page_size, std::move(state));
+}
+
+std::string TestService::AskAs(Client& client, std::string_view text,
+                               std::optional<int32_t> page_size, std::optional<std::string> state) {
   std::string kept(text);
   Request request{.version = 4, .message = {}, .bytes = {}};
   QueryRequest query{.text = kept, .parameters = {}};
@@ -96,7 +122,55 @@ std::string TestService::Ask(std::string_view text, std::optional<int32_t> page_
     query.parameters.paging_state = *state;
   }
   request.message = std::move(query);
+  return TextOf(node_.Run(service_->Handle(client, std::move(request))));
+}
+
+std::string TestService::AskWith(std::string_view text, QueryParameters parameters) {
+  Request request{.version = 5,
+                  .message = QueryRequest{.text = text, .parameters = std::move(parameters)},
+                  .bytes = {}};
   return TextOf(node_.Run(service_->Handle(client_, std::move(request))));
+}
+
+void TestService::AskAtOnce(const std::vector<std::string>& texts) {
+  std::vector<runtime::Task<Response>> tasks;
+  for (const std::string& text : texts) {
+    Request request{.version = 4, .message = {}, .bytes = {}};
+    request.message = QueryRequest{.text = text, .parameters = {}};
+    tasks.push_back(service_->Handle(client_, std::move(request)));
+  }
+  auto run = [](std::vector<runtime::Task<Response>> all) -> runtime::Task<bool> {
+    co_await runtime::WhenAll(std::move(all));
+    co_return true;
+  };
+  node_.Run(run(std::move(tasks)));
+}
+
+size_t TestService::CountBatches() {
+  size_t count = 0;
+  for (const auto& replica : node_.replicas().All()) {
+    count += rows::FindBatches(replica->state(), replica->container(), replica->range().range, "",
+                               1'000'000)
+                 .size();
+  }
+  return count;
+}
+
+std::string TestService::LogIn(Client& client, std::string_view user, std::string_view password) {
+  const std::string token =
+      std::string(1, '\0') + std::string(user) + std::string(1, '\0') + std::string(password);
+  Request request{.version = 4, .message = AuthResponseRequest{.token = token}, .bytes = {}};
+  Response response = node_.Run(service_->Handle(client, std::move(request)));
+  return response.opcode == Opcode::kAuthSuccess ? "welcome" : TextOf(response);
+}
+
+std::string TestService::AskBatch(Client& client, const std::vector<std::string>& texts) {
+  BatchRequest batch;
+  for (const std::string& text : texts) {
+    batch.statements.push_back({.prepared = false, .text = text, .values = {}});
+  }
+  Request request{.version = 4, .message = std::move(batch), .bytes = {}};
+  return TextOf(node_.Run(service_->Handle(client, std::move(request))));
 }
 
 }  // namespace orrery::cassandra

@@ -1,9 +1,11 @@
 #include "api/cassandra/writes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cql/assemble.h"
 #include "cql/ordered_value.h"
+#include "cql/partition_token.h"
 #include "cql/value.h"
 #include "cql/value_json.h"
 
@@ -41,6 +43,20 @@ cql::Relation Equality(const std::string& column, const cql::Expression& value) 
 
 std::string ElementText(std::string_view what, const Column& column) {
   return std::string(what) + " on column " + column.name;
+}
+
+// RowChange::whole of what an INSERT writes; the cells of a column stand together.
+uint32_t WholeOf(const cql::Table& table, const RowChange& change) {
+  if (!change.marks) {
+    return 0;
+  }
+  std::ptrdiff_t written = 0;
+  uint32_t last = 0;  // ids begin with 1
+  for (const CellChange& cell : change.cells) {
+    written += std::exchange(last, cell.column) != cell.column;
+  }
+  auto regular = std::ranges::count(table.others(), ColumnKind::kRegular, &Column::kind);
+  return written == regular ? table.next_column : 0;
 }
 
 }  // namespace
@@ -105,6 +121,9 @@ Status WritePlan::AddUsing(const cql::Using& with, const Preparation& in) {
       return term.error();
     }
     ttl_ = std::move(*term);
+  }
+  if (if_not_exists_ && timestamp_) {
+    return Invalid("Cannot provide custom timestamp for conditional updates");
   }
   if (counts_ && timestamp_) {
     return Invalid("Cannot provide custom timestamp for counter updates");
@@ -460,13 +479,16 @@ std::vector<const Column*> WritePlan::ShownColumns() const {
 
 // --- Binding -------------------------------------------------------------------------------------
 
-Result<int32_t> WritePlan::BindTtl(const Binding& binding, const Defaults& defaults) const {
+Result<int32_t> WritePlan::BindTtl(const Binding& binding) const {
   if (!ttl_) {
-    return defaults.ttl.value_or(table_->default_ttl);
+    return table_->default_ttl;
   }
   ORRERY_TRY(Bound bound, ttl_->Bind(binding.values, binding.context));
-  if (!bound.has_value() || bound.bytes().size() != 4) {
+  if (bound.is_unset()) {
     return table_->default_ttl;
+  }
+  if (bound.is_null() || bound.bytes().empty()) {
+    return 0;
   }
   const int32_t ttl = cql::ReadInt(bound.bytes());
   if (ttl < 0) {
@@ -498,6 +520,22 @@ Result<std::optional<int64_t>> WritePlan::BindTimestamp(const Binding& binding,
                  "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807]");
   }
   return timestamp;
+}
+
+Status WritePlan::BindTimes(const Binding& binding, const Defaults& defaults,
+                            RowChange& change) const {
+  auto timestamp = BindTimestamp(binding, defaults);
+  auto ttl = BindTtl(binding);
+  if (!timestamp || !ttl) {
+    return timestamp ? ttl.error() : timestamp.error();
+  }
+  change.timestamp = *timestamp;
+  change.ttl = counts_ ? 0 : *ttl;
+  if (defaults.now && change.ttl > 0) {
+    // 0 would be none.
+    change.made = std::max<int64_t>(int64_t{*defaults.now} * 1'000'000, 1);
+  }
+  return Status::Ok();
 }
 
 Result<WritePlan::Place> WritePlan::BindPlace(const Binding& binding) const {
@@ -649,6 +687,7 @@ Result<std::vector<BoundWrite>> WritePlan::Assemble(const Place& place, RowChang
                                                     RowChange regulars,
                                                     const Binding& binding) const {
   ORRERY_TRY(std::vector<rows::CellCondition> conditions, BindConditions(binding));
+  regulars.whole = WholeOf(*table_, regulars);
   const bool whole_rows = kind_ == Kind::kDelete && cells_.empty();
   const bool one_static = only_static() && where_.clustering_columns() == 0 && !json_;
   std::vector<BoundWrite> writes;
@@ -661,6 +700,7 @@ Result<std::vector<BoundWrite>> WritePlan::Assemble(const Place& place, RowChang
     if (whole_rows && place.spans.empty()) {
       RowChange change = regulars;
       change.action = RowAction::kDeletePartition;
+      change.marks = counts_;
       write.changes.push_back(std::move(change));
     }
     for (const rows::RowSpan& span : place.spans) {
@@ -669,6 +709,7 @@ Result<std::vector<BoundWrite>> WritePlan::Assemble(const Place& place, RowChang
       if (whole_rows) {
         change.action = span.one ? RowAction::kDeleteRow : RowAction::kDeleteRange;
         change.end = span.end;
+        change.marks = counts_ && !span.one;
         write.changes.push_back(std::move(change));
       } else if (!one_static && (change.marks || !change.cells.empty())) {
         write.changes.push_back(std::move(change));
@@ -710,10 +751,8 @@ Result<std::vector<BoundWrite>> WritePlan::BindJson(const Binding& binding,
   }
   RowChange statics{.is_static = true};
   RowChange regulars{.marks = true};
-  ORRERY_TRY(regulars.timestamp, BindTimestamp(binding, defaults));
-  ORRERY_TRY(regulars.ttl, BindTtl(binding, defaults));
-  statics.timestamp = regulars.timestamp;
-  statics.ttl = regulars.ttl;
+  ORRERY_TRY_STATUS(BindTimes(binding, defaults, statics));
+  ORRERY_TRY_STATUS(BindTimes(binding, defaults, regulars));
   std::vector<std::string> key;
   rows::RowSpan span{.begin = {}, .end = {}, .one = true};
   for (size_t i = 0; i < values.size(); ++i) {
@@ -723,7 +762,7 @@ Result<std::vector<BoundWrite>> WritePlan::BindJson(const Binding& binding,
                    "Invalid null value in condition for column " + column.name);
     }
     if (column.kind == ColumnKind::kPartitionKey) {
-      key.push_back(*values[i]);
+      ORRERY_TRY(key.emplace_back(), CheckPart(*table_, std::move(*values[i])));
     } else if (column.kind == ColumnKind::kClustering) {
       cql::AppendOrderedValue(column.type, *values[i], column.descending, span.begin);
     } else if (given[i] || !default_unset_) {
@@ -731,7 +770,8 @@ Result<std::vector<BoundWrite>> WritePlan::BindJson(const Binding& binding,
                   column.kind == ColumnKind::kStatic ? statics.cells : regulars.cells);
     }
   }
-  return Assemble({.partitions = {JoinPartitionKey(key)}, .spans = {span}}, std::move(statics),
+  ORRERY_TRY_STATUS(CheckClustering(span.begin));
+  return Assemble({.partitions = {cql::JoinedKey(key)}, .spans = {span}}, std::move(statics),
                   std::move(regulars), binding);
 }
 
@@ -742,11 +782,7 @@ Result<std::vector<BoundWrite>> WritePlan::Bind(const Binding& binding,
   }
   ORRERY_TRY(Place place, BindPlace(binding));
   RowChange regulars;
-  ORRERY_TRY(regulars.timestamp, BindTimestamp(binding, defaults));
-  ORRERY_TRY(regulars.ttl, BindTtl(binding, defaults));
-  if (counts_) {
-    regulars.ttl = 0;
-  }
+  ORRERY_TRY_STATUS(BindTimes(binding, defaults, regulars));
   RowChange statics = regulars;
   statics.is_static = true;
   regulars.marks = kind_ == Kind::kInsert && !(only_static() && where_.clustering_columns() == 0);

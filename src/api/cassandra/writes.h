@@ -52,7 +52,7 @@ class WritePlan {
 
   struct Defaults {
     std::optional<int64_t> timestamp;  // of the request, or of the batch
-    std::optional<int32_t> ttl;        // of the batch
+    std::optional<int32_t> now;        // of the request: seconds since 1970 that a TTL counts from
   };
   // One for each partition.
   Result<std::vector<BoundWrite>> Bind(const Binding& binding, const Defaults& defaults) const;
@@ -82,8 +82,6 @@ class WritePlan {
     std::vector<rows::RowSpan> spans;
   };
 
-  Status AddKeyValue(const cql::Column& column, const cql::Expression& value,
-                     const Preparation& in);
   Status AddAssignment(const cql::Assignment& assignment, const Preparation& in);
   Status AddDeletion(const cql::Deletion& deletion, const Preparation& in);
   Status AddUsing(const cql::Using& with, const Preparation& in);
@@ -92,7 +90,9 @@ class WritePlan {
   Status CheckPlace(const Preparation& in);
   bool only_static() const;
 
-  Result<int32_t> BindTtl(const Binding& binding, const Defaults& defaults) const;
+  // Sets when it was written, and for how long.
+  Status BindTimes(const Binding& binding, const Defaults& defaults, rows::RowChange& change) const;
+  Result<int32_t> BindTtl(const Binding& binding) const;
   Result<std::optional<int64_t>> BindTimestamp(const Binding& binding,
                                                const Defaults& defaults) const;
   Result<Place> BindPlace(const Binding& binding) const;

@@ -53,6 +53,7 @@ runtime::Task<> ReadAccount(Call& call) {
     AppendText("databaseAccountEndpoint", location.endpoint, locations);
     locations += '}';
   }
+  const replication::Staleness& staleness = call.options().staleness;
   std::string& out = call.reply.body;
   out = "{\"_self\":\"\"";
   // Not "localhost": an SDK would then throw the locations away and ask again before every request.
@@ -68,7 +69,10 @@ runtime::Task<> ReadAccount(Call& call) {
       "\"maxReplicasetSize\":4}";
   out += ",\"userConsistencyPolicy\":{\"defaultConsistencyLevel\":\"" +
          std::string(ConsistencyName(call.options().consistency)) +
-         "\",\"maxStalenessPrefix\":100,\"maxIntervalInSeconds\":5}";
+         "\",\"maxStalenessPrefix\":" + std::to_string(staleness.versions) +
+         ",\"maxIntervalInSeconds\":" +
+         std::to_string(std::chrono::duration_cast<std::chrono::seconds>(staleness.time).count()) +
+         "}";
   out += ",\"systemReplicationPolicy\":{\"minReplicaSetSize\":3,\"maxReplicasetSize\":4}";
   out += ",\"readPolicy\":{\"primaryReadCoefficient\":1,\"secondaryReadCoefficient\":1}";
   AppendText("queryEngineConfiguration", kQueryEngine, out);

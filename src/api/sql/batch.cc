@@ -1,6 +1,5 @@
 // Many operations in one request: a transactional batch (one logical partition, all or nothing) and
 // bulk (one physical partition, each for itself).
-#include <map>
 
 #include "api/sql/call.h"
 #include "api/sql/errors.h"
@@ -162,8 +161,10 @@ void AnswerSteps(Call& call, const Container& container, const std::vector<StepK
   call.Succeed(status);
 }
 
-Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Value operations) {
+Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Value operations,
+                      Consistency level) {
   model::WriteItems write;
+  write.level = level;
   std::vector<StepKind> kinds;
   std::vector<StepResult> refused;
   std::string_view header = call.Header("x-ms-documentdb-partitionkey");
@@ -209,21 +210,16 @@ Task<> RunTransaction(Call& call, std::shared_ptr<const Container> container, Va
   AnswerSteps(call, *container, kinds, *results, reply.status.ok() ? 200 : 207);
 }
 
-// What the partitions that took part have applied, for the session token.
-using Seen = std::map<PartitionId, Lsn>;
-
 Task<StepResult> RunAlone(Call& call, std::shared_ptr<const Container> container, Incoming incoming,
-                          Seen* seen) {
+                          Consistency level, Seen* seen) {
   model::WriteItems write;
+  write.level = level;
   std::string epk = incoming.address.epk;
   write.address = std::move(incoming.address);
   write.steps.push_back(std::move(incoming.step));
   write.claim = call.claim;
   Reply reply = co_await call.router().Execute(container->ring(), epk, write);
-  if (reply.partition != PartitionId()) {
-    Lsn& lsn = (*seen)[reply.partition];
-    lsn = std::max(lsn, reply.lsn);
-  }
+  seen->Add(reply);
   Result<std::vector<StepResult>> results = model::DecodeStepResults(reply.body);
   if (!results || results->size() != 1) {
     co_return StepResult{.status = reply.status, .charge = reply.charge};
@@ -246,7 +242,7 @@ void BoundBodies(std::vector<StepResult>& results) {
 }
 
 Task<> RunBulk(Call& call, std::shared_ptr<const Container> container, Value operations,
-               const partition::PartitionRange* range) {
+               const partition::PartitionRange* range, Consistency level) {
   std::vector<StepKind> kinds;
   std::vector<StepResult> results;
   std::vector<Task<StepResult>> tasks;
@@ -265,20 +261,15 @@ Task<> RunBulk(Call& call, std::shared_ptr<const Container> container, Value ope
       continue;
     }
     places.push_back(results.size() - 1);
-    tasks.push_back(RunAlone(call, container, std::move(*incoming), &seen));
+    tasks.push_back(RunAlone(call, container, std::move(*incoming), level, &seen));
   }
   std::vector<StepResult> done = co_await runtime::WhenAll(std::move(tasks));
   for (size_t i = 0; i < done.size(); ++i) {
     call.charge += done[i].charge;
     results[places[i]] = std::move(done[i]);
   }
-  std::string tokens;
-  for (const auto& [partition, lsn] : seen) {
-    tokens += (tokens.empty() ? "" : ",") +
-              types::FormatSessionToken({.partition = partition, .lsn = lsn});
-  }
-  if (!tokens.empty()) {
-    call.reply.Add("x-ms-session-token", tokens);
+  if (seen.size() > 0) {
+    call.reply.Add("x-ms-session-token", seen.Tokens());
   }
   BoundBodies(results);
   bool all_ok = std::all_of(results.begin(), results.end(),
@@ -327,8 +318,13 @@ Task<> RunBatch(Call& call, std::shared_ptr<const Container> container) {
                                                  " operations."));
     co_return;
   }
+  Result<Consistency> level = call.Level();
+  if (!level) {
+    call.Fail(level.error());
+    co_return;
+  }
   if (atomic) {
-    co_await RunTransaction(call, std::move(container), operations);
+    co_await RunTransaction(call, std::move(container), operations, *level);
     co_return;
   }
   auto range = NamedRange(call, *container);
@@ -336,7 +332,7 @@ Task<> RunBatch(Call& call, std::shared_ptr<const Container> container) {
     call.Fail(range.error());
     co_return;
   }
-  co_await RunBulk(call, std::move(container), operations, *range);
+  co_await RunBulk(call, std::move(container), operations, *range, *level);
 }
 
 }  // namespace orrery::api::sql

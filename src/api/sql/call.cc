@@ -6,6 +6,24 @@
 
 namespace orrery::api::sql {
 
+using partition::Reply;
+
+void Seen::Add(const Reply& reply) {
+  if (reply.partition != PartitionId()) {
+    Lsn& lsn = applied_[reply.partition];
+    lsn = std::max(lsn, reply.lsn);
+  }
+}
+
+std::string Seen::Tokens() const {
+  std::string tokens;
+  for (const auto& [partition, lsn] : applied_) {
+    tokens += (tokens.empty() ? "" : ",") +
+              types::FormatSessionToken({.partition = partition, .lsn = lsn});
+  }
+  return tokens;
+}
+
 bool Call::Flag(std::string_view name) const {
   std::string_view value = Header(name);
   return value == "true" || value == "True" || value == "TRUE";
@@ -37,31 +55,38 @@ void Call::Fail(const Status& status) {
   if (status.code() == Code::kThrottled) {
     reply.Add("x-ms-retry-after-ms", std::to_string(status.retry_after_ms()));
   }
-  if (error.http == 304) {
-    return;
+  if (error.http != 304) {
+    WriteError(error.code, status.message());
   }
+}
+
+void Call::RefuseMethod(const std::string& message) {
+  reply.status = kMethodNotAllowed.http;
+  WriteError(kMethodNotAllowed.code, message);
+}
+
+void Call::WriteError(std::string_view code, const std::string& message) {
   reply.body = "{\"code\":\"";
-  reply.body += error.code;
+  reply.body += code;
   reply.body += '"';
   // Query errors bring their own JSON; all others are wrapped as the service does.
   std::string errors = "{\"Errors\":[";
-  types::AppendJsonString(status.message(), errors);
+  types::AppendJsonString(message, errors);
   errors += "]}";
-  AppendText(
-      "message",
-      "Message: " + (status.message().starts_with("{\"errors\"") ? status.message() : errors) +
-          "\r\nActivityId: " + activity_id + ", Request URI: /" + link,
-      reply.body);
+  AppendText("message",
+             "Message: " + (message.starts_with("{\"errors\"") ? message : errors) +
+                 "\r\nActivityId: " + activity_id + ", Request URI: /" + link,
+             reply.body);
   reply.body += '}';
 }
 
-void Call::AddPartitionHeaders(const partition::Reply& from) {
+void Call::AddPartitionHeaders(const Reply& from, const Seen* seen) {
   charge += from.charge;
   bucket_full = from.status.code() == Code::kThrottled && !from.body.empty();
   if (from.partition != PartitionId()) {
     std::string id = from.partition.ToString();
     std::string lsn = from.lsn.ToString();
-    reply.Add("x-ms-session-token", id + ":-1#" + lsn);
+    reply.Add("x-ms-session-token", seen != nullptr ? seen->Tokens() : id + ":-1#" + lsn);
     reply.Add("lsn", lsn);
     reply.Add("x-ms-documentdb-partitionkeyrangeid", id);
   }
@@ -124,10 +149,19 @@ Status Call::ReadSession() {
   return Status::Ok();
 }
 
+PartitionId Call::NamedRange() const {
+  std::string_view id = Header("x-ms-documentdb-partitionkeyrangeid");
+  uint64_t number = 0;
+  std::from_chars(id.data(), id.data() + id.size(), number);
+  return PartitionId(number);
+}
+
 bool Call::HasSeenNewer() const {
-  return std::ranges::any_of(tokens, [this](const types::SessionToken& token) {
-    return token.partition > found->map->newest();
-  });
+  const PartitionId newest = found->map->newest();
+  return NamedRange() > newest ||
+         std::ranges::any_of(tokens, [newest](const types::SessionToken& token) {
+           return token.partition > newest;
+         });
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +14,18 @@
 #include "types/session_token.h"
 
 namespace orrery::api::sql {
+
+// What the partitions that took part in a request have applied, for the session token.
+class Seen {
+ public:
+  void Add(const partition::Reply& reply);
+  size_t size() const { return applied_.size(); }
+  // Comma-joined; empty if no partition has answered.
+  std::string Tokens() const;
+
+ private:
+  std::map<PartitionId, Lsn> applied_;
+};
 
 struct Call {
   Call(Service& service, const net::HttpRequest& request, net::HttpReply& reply)
@@ -58,10 +71,13 @@ struct Call {
 
   // Answers ------------------------------------------------------------------------------------
   void Fail(const Status& status);
+  // The resource does not have the method: 405.
+  void RefuseMethod(const std::string& message);
   // The body is in reply.body.
   void Succeed(int status) { reply.status = status; }
-  // Headers that come with a partition's reply: charge, session token, lsn, range id.
-  void AddPartitionHeaders(const partition::Reply& from);
+  // Headers that come with a partition's reply: charge, session token, lsn, range id. `seen`: those
+  // of several, of which it is the last.
+  void AddPartitionHeaders(const partition::Reply& from, const Seen* seen = nullptr);
   void AddContainerHeaders(const model::Container& container);
 
   // Request headers that data operations share -------------------------------------------------
@@ -69,11 +85,17 @@ struct Call {
   Result<Consistency> Level() const;
   // Reads `tokens`. kInvalidArgument if they are malformed.
   Status ReadSession();
-  // Whether the client has seen a partition that came after those that are known here.
+  // The partition that the request names; 0: none.
+  PartitionId NamedRange() const;
+  // Whether the client names a partition, or has seen one, that came after those that are known
+  // here.
   bool HasSeenNewer() const;
   Result<model::ThroughputRequest> Throughput() const;
   // Reads `claim`. kInvalidArgument if a header is malformed.
   Status ReadClaim();
+
+ private:
+  void WriteError(std::string_view code, const std::string& message);
 };
 
 // Each in the file named after it.
@@ -100,6 +122,7 @@ runtime::Task<> RunBatch(Call& call,
 runtime::Task<> ListItems(Call& call);                                        // feed.cc
 runtime::Task<> QueryItems(Call& call, std::shared_ptr<const model::Container> container);
 runtime::Task<> PlanQuery(Call& call, std::shared_ptr<const model::Container> container);
+runtime::Task<> ReadRow(Call& call);     // tables.cc
 runtime::Task<> ListOffers(Call& call);  // offers.cc
 runtime::Task<> QueryOffers(Call& call);
 runtime::Task<> ReadOffer(Call& call);
@@ -139,6 +162,10 @@ struct OfferOwner {
 void AppendOffer(const OfferOwner& owner, std::string& out);
 // An item as it is stored, with its system properties. kCorruption if the bytes are malformed.
 Status AppendItem(const model::Container& container, std::string_view stored, std::string& out);
+// `_rid`, `_self`, `_etag`, `_attachments` and `_ts` of what stands in a container as an item, each
+// preceded by a comma. `number` < 2^60; the etag with its quotes.
+void AppendItemProperties(const model::Container& container, uint64_t number, std::string_view etag,
+                          WallTime time, std::string& out);
 // `"name":"text"`, preceded by a comma.
 void AppendText(std::string_view name, std::string_view text, std::string& out);
 

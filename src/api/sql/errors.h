@@ -13,6 +13,8 @@ struct SqlError {
   std::string_view code;
 };
 
+// The resource does not have the method of the request.
+inline constexpr SqlError kMethodNotAllowed{405, 0, "MethodNotAllowed"};
 // The substatus of 429 for a throughput bucket that is used up.
 inline constexpr int kBucketFull = 3212;
 

@@ -1,11 +1,9 @@
-// Pages of items: the read feed, and queries that filter it.
-//
-// A page walks over the partitions in the order of the ring. The continuation says how far it came:
-// [{"token":"<key of the last item, base64>","range":{"min":"<EPK>","max":"<EPK>"}}].
+// The read feed, and queries that filter it.
+#include "api/sql/feed.h"
+
 #include <charconv>
 
-#include "api/sql/call.h"
-#include "query/query.h"
+#include "rows/rows.h"
 #include "storage/keys.h"
 
 namespace orrery::api::sql {
@@ -21,21 +19,6 @@ namespace {
 
 constexpr uint32_t kPageItems = 1000;
 constexpr uint32_t kPageItemsMost = 10'000;
-
-// What a feed still has to read.
-struct Position {
-  EpkRange range;
-  std::string after;  // key of the last item that was read
-};
-
-struct Feed {
-  Position position;
-  std::optional<types::PartitionKey> only_key;
-  uint32_t items_max = kPageItems;
-  std::string filter;
-  types::Document parameters;
-  Consistency level = Consistency::kSession;
-};
 
 Result<uint32_t> PageSize(std::string_view text) {
   if (text.empty() || text == "0") {
@@ -56,7 +39,15 @@ Result<uint32_t> PageSize(std::string_view text) {
   return std::min(size, kPageItemsMost);
 }
 
-Result<Position> ReadContinuation(std::string_view text, const EpkRange& whole) {
+// The key comes from a client: of a table it must be one, of items any bytes will do.
+bool IsRowKey(std::string_view key) {
+  std::string partition_key;
+  std::string_view row_key;
+  return key.empty() || rows::SplitKey(key, &partition_key, &row_key);
+}
+
+Result<Position> ReadContinuation(std::string_view text, const Container& container,
+                                  const EpkRange& whole) {
   auto bad = [] { return Error(Code::kInvalidArgument, "Invalid Continuation Token"); };
   Result<types::Document> parsed = types::ParseJsonValue(text);
   if (!parsed) {
@@ -71,21 +62,33 @@ Result<Position> ReadContinuation(std::string_view text, const EpkRange& whole) 
   if (token.kind() != Kind::kString || min.kind() != Kind::kString || max.kind() != Kind::kString ||
       !FromBase64(token.string(), &position.after) || !FromHex(min.string(), &position.range.min) ||
       !FromHex(max.string(), &position.range.max) || position.range.min < whole.min ||
-      position.range.max > whole.max) {
+      position.range.max > whole.max || (container.is_table() && !IsRowKey(position.after))) {
     return bad();
   }
+  position.after_rows = types::Member(first, "rows").defined() ? 1 : 0;
   return position;
 }
 
 std::string WriteContinuation(const Position& position) {
-  return "[{\"token\":\"" + ToBase64(position.after) + "\",\"range\":{\"min\":\"" +
+  return "[{\"token\":\"" + ToBase64(position.after) +
+         (position.after_rows > 0 ? "\",\"rows\":1,\"range" : "\",\"range") + "\":{\"min\":\"" +
          ToHex(position.range.min) + "\",\"max\":\"" + ToHex(position.range.max) + "\"}}]";
 }
 
 // Which part of the ring the request is about.
 Result<Position> WholeOf(const Call& call, const Container& container, Feed& feed) {
   Position whole;
-  if (std::string_view key = call.Header("x-ms-documentdb-partitionkey"); !key.empty()) {
+  std::string_view key = call.Header("x-ms-documentdb-partitionkey");
+  if (container.is_table()) {
+    ORRERY_TRY(feed.table, TableView::Of(call.catalog(), container));
+  }
+  if (!key.empty() && container.is_table()) {
+    ORRERY_TRY(feed.only_rows, cql::PartitionKeyFromJson(feed.table->table, key));
+    whole.range.min = types::CassandraEpk(*feed.only_rows);
+    whole.range.max = whole.range.min + '\xFF';
+    return whole;
+  }
+  if (!key.empty()) {
     ORRERY_TRY(types::PartitionKey parsed, types::PartitionKey::FromJson(key));
     bool prefix = container.key.kind == types::KeyKind::kMultiHash && !parsed.components.empty() &&
                   parsed.components.size() < container.key.paths.size();
@@ -99,11 +102,9 @@ Result<Position> WholeOf(const Call& call, const Container& container, Feed& fee
     return whole;
   }
   if (std::string_view id = call.Header("x-ms-documentdb-partitionkeyrangeid"); !id.empty()) {
-    uint64_t number = 0;
-    std::from_chars(id.data(), id.data() + id.size(), number);
     // A retired id is served by its children, and an unknown one (of a container that was made
     // anew) is not answered with 410: an SDK would ask again for ever.
-    const partition::PartitionRange* range = container.map->FindId(PartitionId(number));
+    const partition::PartitionRange* range = container.map->FindId(call.NamedRange());
     if (range == nullptr) {
       return Error(Code::kOwnerNotFound,
                    "There is no partition key range '" + std::string(id) + "'.");
@@ -129,7 +130,7 @@ Result<Feed> ReadRequest(const Call& call, const Container& container) {
   ORRERY_TRY(feed.items_max, PageSize(call.Header("x-ms-max-item-count")));
   ORRERY_TRY(feed.level, call.Level());
   if (std::string_view continuation = call.Header("x-ms-continuation"); !continuation.empty()) {
-    ORRERY_TRY(feed.position, ReadContinuation(continuation, feed.position.range));
+    ORRERY_TRY(feed.position, ReadContinuation(continuation, container, feed.position.range));
   }
   return feed;
 }
@@ -153,55 +154,61 @@ Result<QueryRequest> ReadQuery(const Call& call) {
   return QueryRequest{.text = std::string(text.string()), .parameters = builder.Finish()};
 }
 
-// Reads a page; the rest of the position is what comes after it.
-class PageReader {
+// Of items.
+class ItemReader final : public PageReader {
  public:
-  PageReader(Call& call, std::shared_ptr<const Container> container, Feed feed)
-      : call_(call), container_(std::move(container)), feed_(std::move(feed)) {}
-
-  Task<Status> Read();
-  // Charge and session of the page, good or bad.
-  void AddHeaders() {
-    last_.charge = charge_;
-    call_.AddPartitionHeaders(last_);
-  }
-  void Answer();
+  using PageReader::PageReader;
 
  private:
-  bool Full() const {
-    return count_ >= feed_.items_max || documents_.size() >= model::kPageBytesMax;
-  }
-  bool Exhausted() const { return feed_.position.range.min >= feed_.position.range.max; }
-  Status Take(const Reply& reply, const partition::PartitionRange& range);
-  bool progressed_ = false;  // a slice was read, with or without items
-
-  Call& call_;
-  std::shared_ptr<const Container> container_;
-  Feed feed_;
-  std::string documents_;
-  size_t count_ = 0;
-  Reply last_;
-  partition::RequestUnits charge_;
+  std::unique_ptr<partition::Operation> NextRead() const override;
+  Task<Status> Take(const Reply& reply, const partition::PartitionRange& range) override;
 };
+
+std::unique_ptr<partition::Operation> ItemReader::NextRead() const {
+  auto read = std::make_unique<model::ReadFeed>();
+  read->range = feed_.position.range;
+  read->only_key = feed_.only_key;
+  read->after = feed_.position.after;
+  read->items_max = feed_.items_max - static_cast<uint32_t>(count_);
+  read->filter = feed_.filter;
+  read->parameters = feed_.parameters;
+  return read;
+}
+
+Task<Status> ItemReader::Take(const Reply& reply, const partition::PartitionRange& range) {
+  auto page = model::ReadFeed::Page::Decode(reply.body);
+  if (!page) {
+    co_return page.error();
+  }
+  for (const std::string& item : page->items) {
+    ORRERY_CO_RETURN_IF_ERROR(AppendItem(*container_, item, NextDocument()));
+  }
+  co_return MoveBehind(std::move(page->last), range);
+}
+
+std::unique_ptr<PageReader> ReaderOf(Call& call, std::shared_ptr<const Container> container,
+                                     Feed feed) {
+  if (container->is_table()) {
+    return MakeRowReader(call, std::move(container), std::move(feed));
+  }
+  return std::make_unique<ItemReader>(call, std::move(container), std::move(feed));
+}
+
+}  // namespace
 
 Task<Status> PageReader::Read() {
   // Bounded: each turn reads a slice of a partition or leaves one behind, and the deadline ends a
   // page early.
-  Instant deadline = call_.clock().Now() + std::chrono::seconds(2);
+  deadline_ = call_.clock().Now() + std::chrono::seconds(2);
   partition::Ring ring = container_->ring();
-  for (int moved = 0; !Full() && !Exhausted() && call_.clock().Now() < deadline;) {
+  auto wide = [this] { return seen_.size() >= kPagePartitionsMax; };
+  for (int moved = 0; !Full() && !Exhausted() && !Late() && !wide();) {
     const partition::PartitionRange& range = ring.map->Find(feed_.position.range.min);
-    model::ReadFeed read;
-    read.range = feed_.position.range;
-    read.only_key = feed_.only_key;
-    read.after = feed_.position.after;
-    read.items_max = feed_.items_max - static_cast<uint32_t>(count_);
-    read.filter = feed_.filter;
-    read.parameters = feed_.parameters;
-    read.level = feed_.level;
-    read.claim = call_.claim;
-    read.tokens = call_.tokens;
-    Reply reply = co_await call_.router().ExecuteAt(ring, range, read);
+    std::unique_ptr<partition::Operation> read = NextRead();
+    read->level = feed_.level;
+    read->claim = call_.claim;
+    read->tokens = call_.tokens;
+    Reply reply = co_await call_.router().ExecuteAt(ring, range, *read);
     Code code = reply.status.code();
     if (code == Code::kMoved || code == Code::kSchemaChanged) {
       auto next = co_await call_.router().LookAgain(ring, ++moved);
@@ -215,37 +222,28 @@ Task<Status> PageReader::Read() {
       continue;
     }
     charge_ += reply.charge;
+    seen_.Add(reply);
     last_ = {.status = reply.status, .lsn = reply.lsn, .partition = reply.partition};
     if (!reply.status.ok()) {
       last_.body = std::move(reply.body);
       // What was read before is not thrown away: the client comes back for the rest.
       co_return progressed_&& code == Code::kThrottled ? Status::Ok() : reply.status;
     }
-    if (Status taken = Take(reply, range); !taken.ok()) {
-      co_return taken;
-    }
+    ORRERY_CO_RETURN_IF_ERROR(co_await Take(reply, range));
+    progressed_ = true;
   }
   co_return Status::Ok();
 }
 
-Status PageReader::Take(const Reply& reply, const partition::PartitionRange& range) {
-  auto page = model::ReadFeed::Page::Decode(reply.body);
-  if (!page) {
-    return page.error();
-  }
-  for (const std::string& item : page->items) {
-    documents_ += count_++ == 0 ? "" : ",";
-    ORRERY_RETURN_IF_ERROR(AppendItem(*container_, item, documents_));
-  }
-  progressed_ = true;
-  feed_.position.after = std::move(page->last);
-  if (!feed_.position.after.empty()) {
+Status PageReader::MoveBehind(std::string key, const partition::PartitionRange& range) {
+  Position& position = feed_.position;
+  const bool one = feed_.only_key || feed_.only_rows;
+  position.after = std::move(key);
+  if (position.after.empty()) {
+    position.range.min = one ? position.range.max : range.range.max;
+  } else if (!one && !storage::ReadItemEpk(position.after, &position.range.min)) {
     // The rest begins with the last item's place: it stays true when the partition is split.
-    if (!feed_.only_key && !storage::ReadItemEpk(feed_.position.after, &feed_.position.range.min)) {
-      return Status(Code::kInternal, "the key of an item is malformed");
-    }
-  } else {
-    feed_.position.range.min = feed_.only_key ? feed_.position.range.max : range.range.max;
+    return Status(Code::kInternal, "the key of an item is malformed");
   }
   return Status::Ok();
 }
@@ -262,16 +260,18 @@ void PageReader::Answer() {
   call_.Succeed(200);
 }
 
+namespace {
+
 Task<> AnswerFeed(Call& call, std::shared_ptr<const Container> container, Feed feed) {
-  PageReader reader(call, container, std::move(feed));
-  Status status = co_await reader.Read();
-  reader.AddHeaders();
+  std::unique_ptr<PageReader> reader = ReaderOf(call, container, std::move(feed));
+  Status status = co_await reader->Read();
+  reader->AddHeaders();
   call.AddContainerHeaders(*container);
   if (!status.ok()) {
     call.Fail(status);
     co_return;
   }
-  reader.Answer();
+  reader->Answer();
 }
 
 }  // namespace
@@ -304,6 +304,7 @@ Task<> QueryItems(Call& call, std::shared_ptr<const Container> container) {
   if (query->has_filter()) {
     feed->filter = std::move(request->text);
     feed->parameters = std::move(request->parameters);
+    feed->query = std::make_shared<const query::Query>(std::move(*query));
   }
   co_await AnswerFeed(call, std::move(container), std::move(*feed));
 }

@@ -138,6 +138,10 @@ Task<> PostItems(Call& call) {
 
 Task<> ReadItem(Call& call) {
   const Container& container = *call.found;
+  if (container.is_table()) {
+    co_await ReadRow(call);
+    co_return;
+  }
   Result<ItemAddress> address = AddressFromHeader(call, container);
   Result<Consistency> level = call.Level();
   if (!address || !level) {

@@ -86,14 +86,9 @@ void AppendOffer(const OfferOwner& owner, std::string& out) {
   out += '}';
 }
 
-Status AppendItem(const model::Container& container, std::string_view stored, std::string& out) {
-  Result<storage::ItemView> item = storage::DecodeItem(stored);
-  if (!item) {
-    return item.error();
-  }
-  std::string rid = types::DocumentRid(container.rid, item->header.number);
-  out += '{';
-  types::AppendJsonMembers(types::Value::Object(item->payload), out);
+void AppendItemProperties(const model::Container& container, uint64_t number, std::string_view etag,
+                          WallTime time, std::string& out) {
+  const std::string rid = types::DocumentRid(container.rid, number);
   // Nothing here needs escapes but the quotes of the etag.
   out += ",\"_rid\":\"";
   out += rid;
@@ -102,11 +97,20 @@ Status AppendItem(const model::Container& container, std::string_view stored, st
   out += "docs/";
   out += rid;
   out += "/\",\"_etag\":\"\\";
-  std::string etag = model::ItemEtag(item->header);
-  etag.insert(etag.size() - 1, 1, '\\');
-  out += etag;
-  out += "\",\"_attachments\":\"attachments/\",\"_ts\":";
-  out += std::to_string(item->header.time.seconds());
+  out += etag.substr(0, etag.size() - 1);
+  out += "\\\"\",\"_attachments\":\"attachments/\",\"_ts\":";
+  out += std::to_string(time.seconds());
+}
+
+Status AppendItem(const model::Container& container, std::string_view stored, std::string& out) {
+  Result<storage::ItemView> item = storage::DecodeItem(stored);
+  if (!item) {
+    return item.error();
+  }
+  out += '{';
+  types::AppendJsonMembers(types::Value::Object(item->payload), out);
+  AppendItemProperties(container, item->header.number, model::ItemEtag(item->header),
+                       item->header.time, out);
   out += '}';
   return Status::Ok();
 }

@@ -142,12 +142,11 @@ Task<> Service::Dispatch(Call& call) {
     co_return;
   }
   if (operation == nullptr) {
-    call.Fail(known_path
-                  ? Status(Code::kInvalidArgument, "This resource does not have the method " +
-                                                       std::string(call.request.method) + ".")
-                  : Status(Code::kNotFound, "There is no resource at this path."));
     if (known_path) {
-      call.reply.status = 405;
+      call.RefuseMethod("This resource does not have the method " +
+                        std::string(call.request.method) + ".");
+    } else {
+      call.Fail(Status(Code::kNotFound, "There is no resource at this path."));
     }
     co_return;
   }
@@ -174,10 +173,11 @@ Task<> Service::Dispatch(Call& call) {
       co_await options_.catch_up();
       there = call.FindContainer();
     }
-    if (there.ok() && call.found->is_table() && !operation->control) {
-      there =
-          Status(Code::kInvalidArgument,
-                 "The container is a table of Cassandra: its rows are read and written with CQL.");
+    if (there.ok() && call.found->is_table() && !operation->control && write) {
+      call.RefuseMethod(
+          "The container is a table of Cassandra: its rows can be read here as items, and are "
+          "written with CQL.");
+      co_return;
     }
     if (there.ok()) {
       there = call.ReadClaim();

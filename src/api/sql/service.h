@@ -17,6 +17,7 @@
 #include "net/http_server.h"
 #include "partition/governor.h"
 #include "partition/router.h"
+#include "replication/replica_set.h"
 #include "runtime/task.h"
 
 namespace orrery::api::sql {
@@ -41,6 +42,7 @@ struct ServiceOptions {
   // Waits until the catalog has what was done through other nodes before. Null: it is alone.
   std::function<runtime::Task<>()> catch_up;
   Consistency consistency = Consistency::kSession;
+  replication::Staleness staleness;   // what BoundedStaleness means
   uint64_t control_throughput = 240;  // RU/s of the control plane
 };
 

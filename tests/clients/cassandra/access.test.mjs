@@ -1,4 +1,4 @@
-// Without --dev: TLS, and the account's name with one of its keys.
+// Without --dev: TLS, and the account's name with one of its keys. Of roles: roles.test.mjs.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Server, cassandra, rowsOf } from "./server.mjs";
@@ -23,7 +23,7 @@ const connect = (credentials) => {
   );
 };
 
-test("both primary keys open the door, nothing else does", async () => {
+test("of the account both primary keys open the door, nothing else does", async () => {
   const { primary, secondary, primaryReadOnly } = server.keys();
   assert.equal(await connect({ username: "orrery", password: primary }), "connected");
   assert.equal(await connect({ username: "orrery", password: secondary }), "connected");
@@ -31,7 +31,7 @@ test("both primary keys open the door, nothing else does", async () => {
     { username: "orrery", password: "wrong" },
     { username: "another", password: primary },
     { username: "orrery", password: primaryReadOnly ?? "" },
-    { username: "cassandra", password: "cassandra" },
+    { username: "cassandra", password: "another" },
   ]) {
     const error = await connect(credentials);
     assert.match(`${error.message}`, /incorrect/, credentials.username);

@@ -185,9 +185,15 @@ test("what a request cost is told", async () => {
   assert.ok(scan > read, `${scan}`);
 });
 
-test("tracing gives a trace id", async () => {
+test("a trace tells the statement, how long it took and what it cost", async () => {
   const { info } = await client.execute("SELECT * FROM priced", [], { traceQuery: true });
   assert.ok(info.traceId instanceof types.Uuid);
+  const trace = await client.metadata.getTrace(info.traceId);
+  assert.equal(trace.requestType, "Execute CQL3 query");
+  assert.equal(trace.parameters.query, "SELECT * FROM priced");
+  assert.equal(`${trace.clientAddress}`, server.host);
+  assert.ok(trace.duration > 0 && Date.now() - trace.startedAt < 60_000);
+  assert.match(trace.events.map(({ activity }) => activity).join("; "), /Execute CQL3 query; \d+\.\d\d request units were charged; Request complete/);
 });
 
 test("every consistency level is taken where it has a meaning", async () => {
@@ -205,6 +211,10 @@ test("every consistency level is taken where it has a meaning", async () => {
       (await client.execute("SELECT * FROM priced WHERE a = 3", [], { consistency: levels[name] })).rowLength,
       1,
       name,
+    );
+    await assert.rejects(
+      client.execute("INSERT INTO priced (a, b) VALUES (3, 'x')", [], { consistency: levels[name] }),
+      /You must use conditional updates for serializable writes/,
     );
   }
 });

@@ -34,7 +34,7 @@ const partitionsOf = async () => {
     .containers.find(({ id }) => id === "rows").partitions;
 };
 
-test("the SQL API lists a table with its definition, and leaves its rows alone", async () => {
+test("the SQL API lists a table with its definition, and changes nothing of it", async () => {
   const { resources } = await sql.database("things").containers.readAll().fetchAll();
   const table = resources.find(({ id }) => id === "rows");
   assert.equal(table.partitionKey.kind, "Token");
@@ -43,8 +43,7 @@ test("the SQL API lists a table with its definition, and leaves its rows alone",
     ["p int", "c int", "v text"],
   );
   const container = sql.database("things").container("rows");
-  await assert.rejects(container.items.create({ id: "a", p: 1 }), { code: 400 });
-  await assert.rejects(container.items.readAll().fetchAll(), { code: 400 });
+  await assert.rejects(container.items.create({ id: "a", p: 1 }), { code: 405 });
   await assert.rejects(container.replace({ ...table, defaultTtl: 5 }), { code: 400 });
   await assert.rejects(
     sql.database("things").containers.create({ id: "other", partitionKey: table.partitionKey, cassandra: {} }),
@@ -53,12 +52,34 @@ test("the SQL API lists a table with its definition, and leaves its rows alone",
   assert.deepEqual(await rowsOf(client, "SELECT count(*) FROM things.rows"), [["120"]]);
 });
 
+test("the SQL API shows the throughput that the tables of a keyspace share, and changes it", async () => {
+  await client.execute(
+    "CREATE KEYSPACE sharing WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1} AND cosmosdb_provisioned_throughput = 700",
+  );
+  await client.execute("CREATE TABLE sharing.rows (p int PRIMARY KEY)");
+  const { resource: offer } = await sql.database("sharing").readOffer();
+  assert.equal(offer.content.offerThroughput, 700);
+  assert.equal((await sql.database("sharing").container("rows").readOffer()).resource, undefined);
+  await client.execute("ALTER KEYSPACE sharing WITH cosmosdb_provisioned_throughput = 900");
+  assert.equal((await sql.database("sharing").readOffer()).resource.content.offerThroughput, 900);
+  await sql.offer(offer.id).replace({ ...offer, content: { offerThroughput: 1000 } });
+  const [[statement]] = await rowsOf(client, "DESCRIBE ONLY KEYSPACE sharing").then((rows) => rows.map((row) => row.slice(3)));
+  assert.match(statement, /AND cosmosdb_provisioned_throughput = 1000;/);
+});
+
 test("a table has the partitions of its throughput, and they can be split and merged", async () => {
   const before = await partitionsOf();
   assert.equal(before.length, 2);
+  // Each of these counts as a row until somebody looks.
+  for (let i = 0; i < 200; i += 1) {
+    await client.execute("INSERT INTO things.rows (p, c, v) VALUES (?, 0, 'again')", [i % 40], { prepare: true });
+  }
+  assert.ok((await partitionsOf())[0].items > before[0].items);
   const split = await run(["partition", "split", `${before[0].id}`, "--data", server.data]);
   assert.equal(split.code, 0, split.err);
   await until("there are three partitions", async () => (await partitionsOf()).length === 3);
+  const [left, right] = await partitionsOf();
+  assert.equal(left.items + right.items, before[0].items, "a split counts what is there");
   let rows = 0;
   for await (const row of client.stream("SELECT p, c FROM things.rows", [], { fetchSize: 7, autoPage: true })) rows += row ? 1 : 0;
   assert.equal(rows, 120);

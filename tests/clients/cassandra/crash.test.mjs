@@ -118,3 +118,45 @@ test("a batch of one partition is there as a whole or not at all", async () => {
     assert.ok(rows.length === 0 || rows.length === 20, `${rows.length} of 20 rows of ${i}`);
   }
 });
+
+test("a logged batch over two partitions is there as a whole or not at all, after each of three kills", async () => {
+  let next = 0;
+  const acknowledged = new Set();
+  for (let round = 0; round < 3; round += 1) {
+    const first = next;
+    let going = true;
+    const worker = async () => {
+      while (going) {
+        const i = (next += 1);
+        const halves = [-1, 1].map((side) => ({
+          query: "INSERT INTO crash.rows (p, c, v) VALUES (?, 0, ?)",
+          params: [side * (100000 + i), `batch ${i}`],
+        }));
+        await client.batch(halves, { prepare: true, logged: true }).then(
+          () => acknowledged.add(i),
+          () => {},
+        );
+      }
+    };
+    const workers = Array.from({ length: 8 }, worker);
+    await until("enough is written", () => acknowledged.size >= 40 * (round + 1));
+    going = false; // those that are under way go on
+    await server.kill();
+    await Promise.all(workers);
+    await server.up();
+    await reconnected(client);
+    // What the kill interrupted is done to its end when the server is back.
+    const halves = async () => {
+      const there = new Set((await rowsOf(client, "SELECT p FROM crash.rows", [], { fetchSize: 100000 })).map(([p]) => p));
+      return Array.from({ length: next - first }, (_, i) => first + i + 1).map((i) => [
+        i,
+        [-1, 1].filter((side) => there.has(side * (100000 + i))).length,
+      ]);
+    };
+    const whole = await until("no batch is done by half", async () => {
+      const found = await halves();
+      return found.every(([, count]) => count !== 1) ? found : null;
+    });
+    for (const [i, count] of whole) if (acknowledged.has(i)) assert.equal(count, 2, `${i}`);
+  }
+});

@@ -33,8 +33,14 @@ test("a keyspace is made, shown, altered and dropped", async () => {
     "ALTER KEYSPACE one WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 2} AND durable_writes = true",
   );
   assert.deepEqual(await see(shown), [[true, { class: strategy, replication_factor: "2" }]]);
+  const spread = "org.apache.cassandra.locator.NetworkTopologyStrategy";
+  await run("ALTER KEYSPACE one WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 3}");
+  assert.deepEqual(await see(shown), [[true, { class: spread, datacenter1: "3" }]]);
   await run("DROP KEYSPACE one");
   assert.deepEqual(await see(shown), []);
+  await run("CREATE KEYSPACE one WITH replication = {'class': 'NetworkTopologyStrategy', 'replication_factor': 1, 'far': 2}");
+  assert.deepEqual(await see(shown), [[true, { class: spread, datacenter1: "1", far: "2" }]]);
+  await run("DROP KEYSPACE one");
 });
 
 test("IF EXISTS and IF NOT EXISTS make nothing of it; else there are errors", async () => {

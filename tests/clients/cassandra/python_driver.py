@@ -1,10 +1,15 @@
-"""The Python driver for Cassandra against a running server: python_driver.py HOST PORT.
+"""The Python driver for Cassandra against a running server.
+
+    python_driver.py HOST PORT                             one without passwords
+    python_driver.py HOST PORT CERTIFICATE ACCOUNT KEY     one with TLS and roles
 
 Prints a line for each check and ends with 1 if one of them failed.
 """
 import datetime
 import decimal
+import json
 import logging
+import ssl
 import struct
 import sys
 import traceback
@@ -15,11 +20,14 @@ from collections import namedtuple
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
 
-from cassandra import (AlreadyExists, ConsistencyLevel, InvalidRequest, OperationTimedOut, Unauthorized)  # noqa: E402
+from cassandra import (AlreadyExists, AuthenticationFailed, ConsistencyLevel, InvalidRequest, OperationTimedOut,  # noqa: E402
+                       Unauthorized)
+from cassandra.auth import PlainTextAuthProvider  # noqa: E402
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable  # noqa: E402
 from cassandra.policies import DCAwareRoundRobinPolicy, TokenAwarePolicy  # noqa: E402
 from cassandra.protocol import ConfigurationException, SyntaxException  # noqa: E402
-from cassandra.query import BatchStatement, BatchType, SimpleStatement, dict_factory, tuple_factory  # noqa: E402
+from cassandra.query import (UNSET_VALUE, BatchStatement, BatchType, SimpleStatement, dict_factory,  # noqa: E402
+                             tuple_factory)
 from cassandra.util import Date, Duration, Time, sortedset  # noqa: E402
 
 host, port = sys.argv[1], int(sys.argv[2])
@@ -214,6 +222,76 @@ def drive(cluster, session, version):
         equal(list(session.execute(select, (1,))), [(1, 2, "x")])
         equal(list(session.execute(select, (1,))), [(1, 2, "x")])
 
+    @check(f"v{version}: indexes find rows, and the driver knows them")
+    def _():
+        session.execute("CREATE TABLE indexed (p int PRIMARY KEY, v text, m map<text, int>)")
+        session.execute("CREATE INDEX by_v ON indexed (v)")
+        session.execute("CREATE INDEX by_entry ON indexed (entries(m))")
+        for p in range(6):
+            rows(session, "INSERT INTO indexed (p, v, m) VALUES (?, ?, ?)", (p, f"v{p % 2}", {"k": p % 3}))
+        equal(sorted(rows(session, "SELECT p FROM indexed WHERE v = ?", ("v1",))), [(1,), (3,), (5,)])
+        equal(sorted(rows(session, "SELECT p FROM indexed WHERE m['k'] = ?", (2,))), [(2,), (5,)])
+        table = cluster.metadata.keyspaces[name].tables["indexed"]
+        equal(sorted(table.indexes), ["by_entry", "by_v"])
+        equal(table.indexes["by_v"].as_cql_query(), f"CREATE INDEX by_v ON {name}.indexed (v)")
+
+    @check(f"v{version}: a view has the rows of its table, and the driver knows it")
+    def _():
+        session.execute("CREATE TABLE viewed (p int PRIMARY KEY, v text, w int)")
+        session.execute("CREATE MATERIALIZED VIEW viewed_by_v AS SELECT w FROM viewed WHERE v IS NOT NULL AND p IS NOT NULL "
+                        "PRIMARY KEY (v, p)")
+        for p in range(3):
+            rows(session, "INSERT INTO viewed (p, v, w) VALUES (?, 'x', ?)", (p, 10 * p))
+        session.execute("UPDATE viewed SET v = 'y' WHERE p = 1")
+        session.execute("DELETE FROM viewed WHERE p = 2")
+        equal(rows(session, "SELECT p, w FROM viewed_by_v WHERE v = ?", ("x",)), [(0, 0)])
+        equal(rows(session, "SELECT p, w FROM viewed_by_v WHERE v = ?", ("y",)), [(1, 10)])
+        raises(InvalidRequest, lambda: session.execute("INSERT INTO viewed_by_v (v, p) VALUES ('x', 9)"),
+               "Cannot directly modify a materialized view")
+        view = cluster.metadata.keyspaces[name].views["viewed_by_v"]
+        equal((view.base_table_name, sorted(view.columns)), ("viewed", ["p", "v", "w"]))
+
+    @check(f"v{version}: a value that is unset leaves what is there")
+    def _():
+        insert = session.prepare("INSERT INTO data (p, c, v) VALUES (?, ?, ?)")
+        session.execute(insert, (6, 1, "old"))
+        if version < 4:
+            raises(InvalidRequest, lambda: session.execute(insert, (6, 1)), "3 markers(?) in CQL but 2 bound variables")
+            return
+        session.execute(insert, (6, 1, UNSET_VALUE))
+        session.execute(insert, (6, 1))  # too few: the rest is unset
+        equal(rows(session, "SELECT v FROM data WHERE p = 6"), [("old",)])
+        session.execute(insert, (6, 1, None))
+        equal(rows(session, "SELECT v FROM data WHERE p = 6"), [(None,)])
+        raises(InvalidRequest, lambda: session.execute(insert, (6, UNSET_VALUE, "x")), "unset")
+
+    @check(f"v{version}: warnings")
+    def _():
+        def warnings_of(statement):
+            future = session.execute_async(statement)
+            future.result()
+            return future.warnings or []
+
+        equal(warnings_of("SELECT count(*) FROM data WHERE p = 1"), [])
+        aggregate = ["Aggregation query used without partition key"]
+        equal(warnings_of("SELECT count(*) FROM data"), aggregate if version >= 4 else [])
+        batch = BatchStatement(batch_type=BatchType.UNLOGGED)
+        for p in range(20, 32):
+            batch.add(f"INSERT INTO data (p, c, v) VALUES ({p}, 1, 'x')")
+        equal(["covering 12 partitions" in text for text in warnings_of(batch)], [True] if version >= 4 else [])
+
+    @check(f"v{version}: JSON")
+    def _():
+        session.execute("CREATE TABLE documents (p int PRIMARY KEY, l list<int>, m map<text, double>, b blob, t timestamp)")
+        document = {"p": 1, "l": [1, 2], "m": {"ä": 1.5}, "b": "0x00ff", "t": "2020-02-03 04:05:06.007Z"}
+        rows(session, "INSERT INTO documents JSON ?", (json.dumps(document),))
+        [(text,)] = rows(session, "SELECT JSON * FROM documents")
+        equal(json.loads(text), document)
+        rows(session, "INSERT INTO documents JSON ? DEFAULT UNSET", ('{"p": 1, "l": null}',))
+        equal(rows(session, "SELECT l, toJson(m), b FROM documents"), [(None, '{"ä": 1.5}', b"\0\xff")])
+        equal(rows(session, "SELECT p FROM documents WHERE p = fromJson(?)", ("1",)), [(1,)])
+        raises(InvalidRequest, lambda: rows(session, "INSERT INTO documents JSON ?", ('{"p": 1, "x": 1}',)), "unrecognized column")
+
 
 def check_metadata(cluster, session):
     @check("metadata: export_as_string makes the same table again")
@@ -305,7 +383,74 @@ def check_cqlsh(session):
         raises(InvalidRequest, lambda: describe("TABLE described.nothing"))
 
 
+def check_secure(certificate, account, key):
+    """A server that wants to know who one is."""
+    trusting = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    trusting.check_hostname = False
+    trusting.load_verify_locations(certificate)
+
+    def login(user, password, context=trusting):
+        return connect(auth_provider=PlainTextAuthProvider(user, password), ssl_context=context)
+
+    def refused(cluster):
+        with cluster:
+            error = raises(NoHostAvailable, cluster.connect)
+        [cause] = error.errors.values()
+        return cause
+
+    with login(account, key) as owner:
+        session = owner.connect()
+
+        @check("TLS: the account has version 5, and does everything")
+        def _():
+            equal(owner.protocol_version, 5)
+            make_keyspace(session, "owned")
+            session.execute("CREATE TABLE mine (p int PRIMARY KEY, v text)")
+            session.execute("CREATE TABLE other (p int PRIMARY KEY)")
+            rows(session, "INSERT INTO mine (p, v) VALUES (?, ?)", (1, "x" * 300000))
+            equal(rows(session, "SELECT v FROM mine"), [("x" * 300000,)])
+
+        @check("TLS: a certificate that is not trusted is refused by the driver, plain text by the server")
+        def _():
+            stranger = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            stranger.check_hostname = False
+            cause = refused(login(account, key, stranger))
+            assert "CERTIFICATE_VERIFY_FAILED" in str(cause), repr(cause)
+            refused(connect(auth_provider=PlainTextAuthProvider(account, key)))
+
+        @check("roles: a login needs the role, its password and LOGIN")
+        def _():
+            session.execute("CREATE ROLE reader WITH PASSWORD = 'secret' AND LOGIN = true")
+            session.execute("CREATE ROLE group_of_readers")
+            for user, password in (("reader", "wrong"), ("nobody", "secret"), ("group_of_readers", "")):
+                assert isinstance(refused(login(user, password)), AuthenticationFailed), user
+
+        @check("roles: a role does what it, or a role of its, was granted")
+        def _():
+            with login("reader", "secret") as cluster:
+                reader = cluster.connect()
+                read = "SELECT p FROM owned.mine"
+                raises(Unauthorized, lambda: reader.execute(read), "no SELECT permission on <table owned.mine>")
+                session.execute("GRANT SELECT ON owned.mine TO group_of_readers")
+                session.execute("GRANT group_of_readers TO reader")
+                equal(rows(reader, read, ()), [(1,)])
+                raises(Unauthorized, lambda: reader.execute("SELECT * FROM owned.other"))
+                raises(Unauthorized, lambda: reader.execute("INSERT INTO owned.mine (p) VALUES (2)"), "no MODIFY permission")
+                raises(Unauthorized, lambda: reader.execute("CREATE ROLE another"))
+                equal([role[0] for role in reader.execute("LIST ROLES")], ["group_of_readers", "reader"])
+                reader.execute("ALTER ROLE reader WITH PASSWORD = 'changed'")
+                session.execute("REVOKE group_of_readers FROM reader")
+                raises(Unauthorized, lambda: reader.execute(read))
+            assert isinstance(refused(login("reader", "secret")), AuthenticationFailed)
+            with login("reader", "changed") as cluster:
+                cluster.connect()
+
+
 def main():
+    if len(sys.argv) > 3:
+        check_secure(*sys.argv[3:])
+        return 1 if failed else 0
+
     @check("the highest version is 5")
     def _():
         with connect() as cluster:

@@ -209,6 +209,29 @@ test("counters add up", async () => {
   await refused(client.execute(`UPDATE ${t} USING TIMESTAMP 5 SET n = n + 1 WHERE p = 1 AND c = 'a'`), codes.invalid);
 });
 
+test("counters begin anew after a deletion", async () => {
+  const t = await makeTable(client, "p int, c int, s counter STATIC, n counter, PRIMARY KEY (p, c)");
+  const add = async () => {
+    for (let c = 1; c <= 4; c += 1) {
+      await run(`UPDATE ${t} SET n = n + 1 WHERE p = 1 AND c = ${c}`);
+    }
+    await run(`UPDATE ${t} SET s = s + 1 WHERE p = 1`);
+  };
+  await add();
+  await run(`DELETE FROM ${t} WHERE p = 1 AND c > 1 AND c < 4`);
+  await add();
+  assert.deepEqual(await see(`SELECT c, n, s FROM ${t}`), [
+    [1, "2", "2"],
+    [2, "1", "2"],
+    [3, "1", "2"],
+    [4, "2", "2"],
+  ]);
+  await run(`DELETE FROM ${t} WHERE p = 1`);
+  assert.deepEqual(await see(`SELECT c, n, s FROM ${t}`), []);
+  await run(`UPDATE ${t} SET n = n + 5 WHERE p = 1 AND c = 1`);
+  assert.deepEqual(await see(`SELECT c, n, s FROM ${t}`), [[1, "5", null]]);
+});
+
 test("INSERT JSON", async () => {
   const t = await makeTable(client, `p int, "C" text, l list<int>, m map<text, int>, x decimal, PRIMARY KEY (p, "C")`);
   await client.execute(`INSERT INTO ${t} JSON ?`, ['{"p": 1, "\\"C\\"": "c", "l": [1, 2], "m": {"a": 1}, "x": 1.50}'], {

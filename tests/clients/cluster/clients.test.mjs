@@ -106,6 +106,23 @@ test("a Session read sees the session's writes through every node", async () => 
   }
 });
 
+test("a session that no node has reached is refused at once, through every node", async () => {
+  const container = await makeContainer();
+  const { headers } = await container.items.create({ id: "s", pk: "s" });
+  const [range, lsn] = headers["x-ms-session-token"].split(":-1#");
+  const ahead = {
+    "x-ms-session-token": `${range}:-1#${Number(lsn) + 1000}`, "x-ms-consistency-level": "Session",
+    "x-ms-documentdb-partitionkey": '["s"]',
+  };
+  const docs = `/dbs/d/colls/${container.id}/docs`;
+  for (const member of cluster.members) {
+    for (const request of [{ path: `${docs}/s` }, { path: docs, method: "POST", body: '{"id":"t","pk":"s"}' }]) {
+      const { status, headers: got, text } = await member.request({ ...request, headers: ahead, seconds: 3 });
+      assert.equal(`${status}/${got["x-ms-substatus"]}`, "404/1002", `through ${member.id}: ${text}`);
+    }
+  }
+});
+
 test("a budget is one for all nodes", async () => {
   const container = await makeContainer({ throughput: 400 });
   const retryOptions = { maxRetryAttemptCount: 0, fixedRetryIntervalInMilliseconds: 0, maxWaitTimeInSeconds: 0 };

@@ -24,6 +24,13 @@ test("a partition that is moved again and again keeps its leader and its items",
   const writer = (async () => {
     for (; !stopped; round += 1) written.push((await container.items.upsert({ id: "x", pk: "key 1", round })).resource.round);
   })();
+  // Over all nodes each is counted once, by who led then.
+  const counted = async () => {
+    const texts = await Promise.all(cluster.members.map((member) => member.request({ path: "/metrics", unsigned: true })));
+    return texts.reduce((sum, { text }) => sum + Number(text.match(/^orrery_moves_total (\d+)$/m)[1]), 0);
+  };
+  await cluster.settled(3);
+  const countedBefore = await counted();
   const set = async () => (await cluster.first.status()).cluster.replicaSets.find(({ id }) => id === "1");
   const nodes = cluster.members.map(({ id }) => id);
   for (let moves = 0; moves < 8; moves += 1) {
@@ -41,6 +48,7 @@ test("a partition that is moved again and again keeps its leader and its items",
   stopped = true;
   await writer;
   await cluster.settled(3);
+  assert.equal((await counted()) - countedBefore, 8);
   assert.equal((await container.items.readAll().fetchAll()).resources.length, 51);
   assert.equal((await container.item("x", "key 1").read()).resource.round, written.at(-1));
 });

@@ -168,9 +168,11 @@ test("a drained node gives all away and can be removed; then no other may go", a
 test("a node that does not come back is removed, and a new one takes its place", async () => {
   await cluster.add();
   await cluster.settled(4);
-  const [, lost] = cluster.members;
+  const [first, lost, other] = cluster.members;
   const { id } = lost;
   await lost.kill();
+  await until("its end is noticed", async () => !nodeOf(await first.status(), lost).alive);
+  assert.match(await refusedCommand("node", "remove", `${other.id}`), /\d of the \d voters of (the catalog|set \d+) are alive, which is no majority/);
   assert.match(await command("node", "remove", `${id}`), /removed, for good/);
   await cluster.settled(3);
   const again = await run(lost.args());

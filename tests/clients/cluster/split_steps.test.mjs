@@ -152,6 +152,9 @@ test("a merge survives that the leader dies at merge.begun, and is called off wh
 for (const step of ["merge.left_frozen", "merge.frozen", "merge.finished"]) {
   test(`a merge survives that the leader dies at ${step}`, () => survives("merge", step, { enough: 3 }));
 }
+for (const step of ["heirs.detached", "heirs.in_state", "heirs.in_log", "heirs.begun"]) {
+  test(`a merge survives that the leader dies at ${step}`, () => survives("merge", step));
+}
 for (const [action, step] of [["split", "heirs.detached"], ["split", "heirs.in_log"], ["merge", "heirs.in_state"], ["merge", "heirs.begun"]]) {
   test(`a ${action} survives that a follower dies at ${step}`, () => survives(action, step, { leads: false }));
 }

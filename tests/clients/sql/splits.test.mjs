@@ -42,6 +42,15 @@ const partitionsOf = async (container) => {
   return databases.find(({ id }) => id === container.id).partitions;
 };
 
+// A value of /metrics; with labels as they are written there.
+async function metric(name) {
+  const { text } = await server.request({ path: "/metrics", unsigned: true });
+  const line = text.split("\n").find((line) => line.startsWith(`${name} `));
+  assert.notEqual(line, undefined, `${name} is not there`);
+  return Number(line.split(" ").at(-1));
+}
+const underWay = async () => (await metric('orrery_reshapes{kind="split"}')) + (await metric('orrery_reshapes{kind="merge"}'));
+
 // Every item exactly once, by a scan, a query and point reads.
 async function check(container, count, bytes = 1000) {
   const found = await all(container, { maxItemCount: 100 });
@@ -137,6 +146,8 @@ test("one logical partition is never split", async () => {
   const container = await makeContainer(client, { throughput: 20000 });
   for (let n = 0; n < 40; n += 1) await container.items.create({ id: `${n}`, pk: "one", text: "x".repeat(50000) });
   await until("it was tried", () => server.log().includes("one logical partition holds nearly all of it"));
+  await until("that is counted", async () => (await metric('orrery_reshapes_called_off_total{kind="split"}')) >= 1);
+  assert.equal(await metric('orrery_reshapes_called_off_total{kind="merge"}'), 0);
   assert.equal((await ranges(container)).length, 1);
   assert.equal((await all(container)).length, 40);
 });
@@ -184,6 +195,22 @@ test("by hand: split at a place, merge again; ids are never used again and the o
   assert.deepEqual(whole.parents, [left.id, right.id]);
   await check(container, 200, 10);
   assert.equal((await named(left.id)).json._count, halves[0]);
+  await command("balancer", "resume");
+});
+
+test("metrics count what was done, by kind", async () => {
+  await command("balancer", "pause");
+  await until("nothing is under way", async () => (await underWay()) === 0);
+  const container = await makeContainer(client, { throughput: 20000 });
+  const counts = () => Promise.all(["orrery_splits_total", "orrery_merges_total"].map(metric));
+  const [splits, merges] = await counts();
+  const become = (wanted) => until(`${wanted}`, async () => `${await counts()}` === `${wanted}`);
+  await hand("split", (await ranges(container))[0].id);
+  await become([splits + 1, merges]);
+  await hand("merge", (await ranges(container))[0].id);
+  await become([splits + 1, merges + 1]);
+  assert.equal(await underWay(), 0);
+  assert.equal((await ranges(container)).length, 1);
   await command("balancer", "resume");
 });
 

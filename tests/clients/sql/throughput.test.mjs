@@ -1,6 +1,7 @@
 // Request units: what requests cost, and what happens when they are used up. Sessions and consistency levels.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { createDefaultHttpClient } from "@azure/core-rest-pipeline";
 import { Server, makeContainer, refused } from "./server.mjs";
 
 let server;
@@ -141,6 +142,28 @@ test("the session token names the partition and grows with writes only", async (
   assert.equal(lsn(second.headers), lsn(first.headers) + 1);
   assert.equal(lsn(seen.headers), lsn(second.headers));
   assert.equal(seen.headers.lsn, `${lsn(seen.headers)}`);
+});
+
+test("a page over several partitions has the session token of each, and a client keeps them all", async () => {
+  const wide = await makeContainer(client, { throughput: 20000 });
+  const { resources: ranges } = await wide.readPartitionKeyRanges().fetchAll();
+  assert.equal(ranges.length, 2);
+  const sent = [];
+  const plain = createDefaultHttpClient();
+  const httpClient = {
+    sendRequest: (request) => {
+      sent.push(request.headers.get("x-ms-session-token"));
+      return plain.sendRequest(request);
+    },
+  };
+  const reader = server.client({ consistencyLevel: "Session", httpClient });
+  const own = reader.database("tests").container(wide.id);
+  const page = await own.items.readAll().fetchNext();
+  const tokens = page.headers["x-ms-session-token"];
+  assert.deepEqual(tokens.split(",").map((one) => one.split(":")[0]), ranges.map(({ id }) => id));
+  await own.items.readAll().fetchNext();
+  assert.equal(sent.at(-1), tokens);
+  reader.dispose();
 });
 
 test("a client with session consistency reads what it wrote", async () => {

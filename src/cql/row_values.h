@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,14 +12,14 @@
 #include "cql/row.h"
 #include "cql/schema.h"
 
-namespace orrery::cassandra {
+namespace orrery::cql {
 
 class RowValues {
  public:
   using Value = std::optional<std::string_view>;
 
-  // `needed`: the columns that are looked at, by place; empty: all. The table must outlive it.
-  explicit RowValues(const cql::Table& table, std::vector<bool> needed = {});
+  // `needed`: the columns that are looked at, by place; null: all. Both must outlive it.
+  explicit RowValues(const Table& table, const std::vector<bool>* needed = nullptr);
 
   // A new partition, without rows yet. What is passed in must outlive what is read from here.
   // kCorruption if it is malformed.
@@ -35,22 +34,26 @@ class RowValues {
 
   std::span<const Value> values() const { return values_; }
   // The cells of a column that is no key.
-  std::span<const cql::CellView> CellsAt(size_t place) const;
-  const cql::Table& table() const { return table_; }
+  std::span<const CellView> CellsAt(size_t place) const;
+  // The latest timestamp of what is seen of the row, static columns too; kNeverWritten: none.
+  int64_t newest() const;
+  const Table& table() const { return table_; }
 
  private:
-  bool Needs(size_t place) const { return needed_.empty() || needed_[place]; }
-  void Fill(const cql::LiveRow& row);
-  void Clear(cql::ColumnKind kind);
+  bool Needs(size_t place) const { return needed_ == nullptr || (*needed_)[place]; }
+  // Of a column by its id; kNowhere: there is none any more.
+  uint16_t PlaceOf(uint32_t id) const;
+  void Fill(const LiveRow& row);
+  void Clear(ColumnKind kind);
 
-  const cql::Table& table_;
-  const std::vector<bool> needed_;
-  std::vector<uint16_t> places_;  // by the id of a column; those that are not there: FFFF
+  const Table& table_;
+  const std::vector<bool>* const needed_;
+  std::vector<uint16_t> places_;  // by the id of a column; of a table with few, none
   std::vector<Value> values_;
   std::vector<std::string> owned_;  // by place: what is no view of the bytes
   std::vector<std::string_view> key_;
-  cql::LiveRow static_;
-  cql::LiveRow row_;
+  LiveRow static_;
+  LiveRow row_;
 };
 
-}  // namespace orrery::cassandra
+}  // namespace orrery::cql

@@ -1,29 +1,38 @@
-#include "api/cassandra/row_values.h"
+#include "cql/row_values.h"
 
-#include "api/cassandra/restrictions.h"
+#include <algorithm>
+
 #include "cql/assemble.h"
 #include "cql/ordered_value.h"
+#include "cql/partition_token.h"
 
-namespace orrery::cassandra {
-
-using cql::Column;
-using cql::ColumnKind;
+namespace orrery::cql {
 
 namespace {
 constexpr uint16_t kNowhere = 0xFFFF;
-}
+constexpr size_t kFew = 16;  // columns, which are found as fast without places
+}  // namespace
 
-RowValues::RowValues(const cql::Table& table, std::vector<bool> needed)
-    : table_(table),
-      needed_(std::move(needed)),
-      places_(table.next_column, kNowhere),
-      values_(table.columns.size()),
-      owned_(table.columns.size()) {
+RowValues::RowValues(const Table& table, const std::vector<bool>* needed)
+    : table_(table), needed_(needed), values_(table.columns.size()), owned_(table.columns.size()) {
+  if (table.columns.size() <= kFew) {
+    return;
+  }
+  places_.resize(table.next_column, kNowhere);
   for (size_t i = 0; i < table.columns.size(); ++i) {
     if (table.columns[i].id < places_.size()) {
       places_[table.columns[i].id] = static_cast<uint16_t>(i);
     }
   }
+}
+
+uint16_t RowValues::PlaceOf(uint32_t id) const {
+  if (!places_.empty()) {
+    return id < places_.size() ? places_[id] : kNowhere;
+  }
+  auto found = std::ranges::find(table_.columns, id, &Column::id);
+  return found == table_.columns.end() ? kNowhere
+                                       : static_cast<uint16_t>(found - table_.columns.begin());
 }
 
 void RowValues::Clear(ColumnKind kind) {
@@ -35,7 +44,7 @@ void RowValues::Clear(ColumnKind kind) {
 }
 
 Status RowValues::BeginPartition(std::string_view key) {
-  if (!SplitPartitionKey(key, table_.partition_columns, &key_)) {
+  if (!SplitKey(key, table_.partition_columns, &key_)) {
     return Status(Code::kCorruption, "the partition key of a row is malformed");
   }
   for (size_t i = 0; i < key_.size(); ++i) {
@@ -47,20 +56,19 @@ Status RowValues::BeginPartition(std::string_view key) {
   return Status::Ok();
 }
 
-void RowValues::Fill(const cql::LiveRow& row) {
-  const std::vector<cql::CellView>& cells = row.cells;
+void RowValues::Fill(const LiveRow& row) {
+  const std::vector<CellView>& cells = row.cells;
   for (size_t at = 0; at < cells.size();) {
     size_t end = at + 1;
     while (end < cells.size() && cells[end].column == cells[at].column) {
       ++end;
     }
-    const uint32_t id = cells[at].column;
-    const uint16_t place = id < places_.size() ? places_[id] : kNowhere;
+    const uint16_t place = PlaceOf(cells[at].column);
     // Cells of columns that were dropped are nobody's.
     if (place != kNowhere && Needs(place)) {
-      const cql::DataType& type = table_.columns[place].type;
+      const DataType& type = table_.columns[place].type;
       if (type.multi_cell() || cells[at].counter) {
-        owned_[place] = *cql::AssembleValue(type, {&cells[at], end - at});
+        owned_[place] = *AssembleValue(type, {&cells[at], end - at});
         values_[place] = owned_[place];
       } else {
         values_[place] = cells[at].value;
@@ -71,11 +79,7 @@ void RowValues::Fill(const cql::LiveRow& row) {
 }
 
 Status RowValues::SetStatic(std::string_view row, int64_t now, int64_t deleted) {
-  auto live = cql::ReadRow(row, now, deleted);
-  if (!live) {
-    return live.error();
-  }
-  static_ = std::move(*live);
+  ORRERY_RETURN_IF_ERROR(ReadRow(row, now, deleted, static_));
   Fill(static_);
   return Status::Ok();
 }
@@ -94,16 +98,12 @@ void RowValues::SetNoRow() {
 
 Status RowValues::SetRow(std::string_view clustering, std::string_view row, int64_t now,
                          int64_t deleted) {
-  auto live = cql::ReadRow(row, now, deleted);
-  if (!live) {
-    return live.error();
-  }
-  row_ = std::move(*live);
+  ORRERY_RETURN_IF_ERROR(ReadRow(row, now, deleted, row_));
   Clear(ColumnKind::kRegular);
   size_t place = table_.partition_columns;
   for (const Column& column : table_.clustering()) {
     std::optional<std::string> value;
-    if (!cql::TakeOrderedValue(column.type, column.descending, clustering, &value)) {
+    if (!TakeOrderedValue(column.type, column.descending, clustering, &value)) {
       return Status(Code::kCorruption, "the clustering key of a row is malformed");
     }
     values_[place].reset();
@@ -117,9 +117,20 @@ Status RowValues::SetRow(std::string_view clustering, std::string_view row, int6
   return Status::Ok();
 }
 
-std::span<const cql::CellView> RowValues::CellsAt(size_t place) const {
+std::span<const CellView> RowValues::CellsAt(size_t place) const {
   const Column& column = table_.columns[place];
-  return cql::CellsOf(column.kind == ColumnKind::kStatic ? static_ : row_, column.id);
+  return CellsOf(column.kind == ColumnKind::kStatic ? static_ : row_, column.id);
 }
 
-}  // namespace orrery::cassandra
+int64_t RowValues::newest() const {
+  int64_t newest = kNeverWritten;
+  for (const LiveRow* row : {&static_, &row_}) {
+    newest = std::max(newest, row->mark ? row->mark->timestamp : kNeverWritten);
+    for (const CellView& cell : row->cells) {
+      newest = std::max(newest, cell.stamp.timestamp);
+    }
+  }
+  return newest;
+}
+
+}  // namespace orrery::cql
