@@ -9,7 +9,6 @@ bench_packages=(nginx-light)
 
 cache=${ORRERY_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/orrery}
 data=${ORRERY_DATA:-$PWD/orrery-data}
-export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
