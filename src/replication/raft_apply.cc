@@ -131,6 +131,9 @@ void RaftReplicaSet::OnApplied(Lsn first, std::vector<LogEntry> entries, const S
     done.push_back(std::move(waiting_.front()));
     waiting_.pop_front();
   }
+  if (!done.empty() && waiting_.empty()) {
+    writers_.End(queue_.size(), host_.clock().Now());
+  }
   cache_.Shrink(std::min(record.applied, core_->stored()));
   CommitChanges();
   Publish();

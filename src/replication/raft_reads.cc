@@ -25,10 +25,12 @@ runtime::Task<Status> RaftReplicaSet::ReadBarrier() {
     co_return Status::Ok();
   }
   auto start = [this](std::function<void(Status)> resume) {
-    bool first = read_queue_.empty() && !read_round_;
     read_queue_.push_back({Lsn(), std::move(resume)});
-    if (first) {
-      worker_.Post([self = shared_from_this()] { self->StartReadRound(); });
+    if (!read_round_ && !std::exchange(read_posted_, true)) {
+      worker_.Post([self = shared_from_this()] {
+        self->read_posted_ = false;
+        self->StartReadRound();
+      });
     }
   };
   co_return co_await runtime::SuspendHere<Status>(std::move(start));
@@ -36,7 +38,8 @@ runtime::Task<Status> RaftReplicaSet::ReadBarrier() {
 
 // Asks the others whether the term is still this one; all reads that wait share the question.
 void RaftReplicaSet::StartReadRound() {
-  if (stopped_ || read_round_ || read_queue_.empty()) {
+  if (stopped_ || read_round_ || read_queue_.empty() ||
+      Gather(readers_, read_queue_.size(), readers_gather_, &RaftReplicaSet::StartReadRound)) {
     return;
   }
   if (!leads()) {
@@ -50,6 +53,7 @@ void RaftReplicaSet::StartReadRound() {
     wait.index = std::max(wait.index, core_->commit());
     round.waits.push_back(std::move(wait));
   }
+  readers_.Begin(round.waits.size(), round.started);
   read_round_ = std::move(round);
   if (HasLease()) {
     return ConfirmReads();
@@ -97,6 +101,7 @@ void RaftReplicaSet::ConfirmReads() {
   for (ReadWait& wait : std::exchange(read_round_, std::nullopt)->waits) {
     read_waits_.push_back(std::move(wait));
   }
+  readers_.End(read_queue_.size(), host_.clock().Now());
   WakeReaders();
   StartReadRound();
 }

@@ -203,13 +203,35 @@ runtime::Task<Result<Lsn>> RaftReplicaSet::Commit(storage::WriteSet set, uint64_
   co_return co_await runtime::SuspendHere<Result<Lsn>>(std::move(start));
 }
 
-// While some are on their way, others gather until they are as many: a round costs each node the
-// same for one as for a hundred. Who waits waits for no more than the round before.
+bool RaftReplicaSet::Gather(const Crowd& crowd, size_t here, bool& waits,
+                            void (RaftReplicaSet::*then)()) {
+  const Duration pause = crowd.Patience(here, host_.clock().Now());
+  if (pause == Duration::zero()) {
+    return false;
+  }
+  if (!waits) {
+    waits = true;
+    auto later = [](std::shared_ptr<RaftReplicaSet> self, Duration pause, bool& waits,
+                    void (RaftReplicaSet::*then)()) -> runtime::Task<> {
+      co_await runtime::Sleep(pause);
+      waits = false;
+      (self.get()->*then)();
+    };
+    worker_.Spawn(later(shared_from_this(), pause, waits, then));
+  }
+  return true;
+}
+
+// While some are on their way, others gather until they are as many; then, for a moment, until most
+// of those are back that were answered. Who waits waits for no more than one and a half rounds.
 void RaftReplicaSet::FlushProposals() {
   if (stopped_ || queue_.empty() || transfer_to_ != ReplicaId() ||
-      queue_.size() < waiting_.size()) {
+      queue_.size() < waiting_.size() ||
+      (waiting_.empty() &&
+       Gather(writers_, queue_.size(), writers_gather_, &RaftReplicaSet::FlushProposals))) {
     return;
   }
+  writers_.Begin(queue_.size() + waiting_.size(), host_.clock().Now());
   std::vector<Proposal> proposals(std::make_move_iterator(queue_.begin()),
                                   std::make_move_iterator(queue_.end()));
   queue_.clear();

@@ -44,6 +44,7 @@
 
 #include "base/random.h"
 #include "base/time.h"
+#include "replication/crowd.h"
 #include "replication/entry_cache.h"
 #include "replication/raft_core.h"
 #include "replication/replica_set.h"
@@ -201,6 +202,9 @@ class RaftReplicaSet final : public ReplicaSet,
   void Publish();
   void OnPersisted(uint64_t number, const Status& status);
   void FlushProposals();
+  // Runs `then` when the crowd's patience is over; false: it is. `waits`: whether that runs
+  // already.
+  bool Gather(const Crowd& crowd, size_t here, bool& waits, void (RaftReplicaSet::*then)());
   // Whoever waits hears that this replica does not lead: what was submitted may still happen.
   void FailWaiting();
   // Messages
@@ -317,6 +321,8 @@ class RaftReplicaSet final : public ReplicaSet,
   std::deque<Waiting> waiting_;
   size_t queued_bytes_ = 0;
   bool flush_scheduled_ = false;
+  Crowd writers_;
+  bool writers_gather_ = false;
 
   uint64_t next_append_ = 1;
   std::deque<InFlight> appends_;
@@ -335,6 +341,9 @@ class RaftReplicaSet final : public ReplicaSet,
   Instant hold_log_until_;
 
   std::deque<ReadWait> read_queue_;  // for the next round
+  bool read_posted_ = false;
+  Crowd readers_;
+  bool readers_gather_ = false;
   std::optional<ReadRound> read_round_;
   uint64_t next_round_ = 1;
   std::vector<ReadWait> read_waits_;  // confirmed, not applied yet

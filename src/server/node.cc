@@ -70,7 +70,9 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
       .compress = false,
       .always_synced = settings_.durability == storage::Durability::kSync,
       .cache_bytes = 8 << 20,
-      .write_buffer_bytes = settings_.write_buffer_mb << 20};
+      // It is flushed after a cut, or its buffer would be written to a table file for nothing: the
+      // cut must come first, however fast writes are.
+      .write_buffer_bytes = 2 * settings_.write_buffer_mb << 20};
   storage::EngineOptions state_options = storage::StateEngineOptions();
   state_options.cache_bytes = settings_.cache_mb << 20;
   state_options.write_buffer_bytes = settings_.write_buffer_mb << 20;
@@ -79,6 +81,7 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   storage::StoreOptions store_options;
   store_options.durability = settings_.durability;
   store_options.sync_interval = std::chrono::milliseconds(settings_.sync_interval_ms);
+  store_options.cut_after_bytes = (settings_.write_buffer_mb << 20) * 3 / 8;
   store_options.free_bytes_reserve = settings_.free_reserve_mb << 20;
   store_options.free_bytes = [folder = settings_.data] { return FreeBytes(folder); };
 

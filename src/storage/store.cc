@@ -368,6 +368,7 @@ void Store::UpkeepLoop() {
   NameThread("upkeep");
   // A flush that fails for want of space is tried again; until then the log only grows.
   int turns_to_wait = 0;
+  bool flush_log = false;
   while (true) {
     bool cut = false;
     {
@@ -384,10 +385,15 @@ void Store::UpkeepLoop() {
     }
     CheckSpace();
     turns_to_wait = std::max(0, turns_to_wait - 1);
+    if (std::exchange(flush_log, false) && healthy()) {
+      IgnoreError(log_->Flush(), "it is only to keep the log small, and tried after the next cut");
+    }
     if (!cut || !healthy()) {
       continue;
     }
-    if (Status status = CutLog(); !status.ok()) {
+    Status status = CutLog();
+    flush_log = status.ok();  // the owners of replicated groups cut in between
+    if (!status.ok()) {
       log::Warning("the log could not be cut, it will be tried again",
                    {{"why", status.ToString()}});
       turns_to_wait = kCutRetryTurns;

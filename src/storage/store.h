@@ -6,7 +6,8 @@
 //            batch with the new ReplicaRecord of its groups, so what is on disk is always a prefix
 //            of one sequence of applies (the apply thread)
 //   upkeep   from time to time the state is flushed, and the log may be cut below what the flush
-//            made durable (the upkeep thread)
+//            made durable; a moment later the log is flushed too, so that what was cut never
+//            reaches a table file (the upkeep thread)
 //
 // A group is *local* or *replicated*. A local one has this node's log alone: Commit gives an entry
 // its index, appends and applies it; Recover() replays the log from the flushed applied index; the
@@ -64,7 +65,7 @@ struct StoreOptions {
   Durability durability = Durability::kSync;
   Duration sync_interval = std::chrono::milliseconds(100);
   size_t queue_bytes_max = 128 << 20;  // writes beyond it are refused
-  size_t cut_after_bytes = 64 << 20;   // of log written
+  size_t cut_after_bytes = 24 << 20;   // of log written; less than a write buffer holds
   size_t trail_entries = 128;          // kept below the cut, for operation ids
   size_t snapshot_file_bytes = 64 << 20;
   uint64_t free_bytes_reserve = 256 << 20;
@@ -370,6 +371,12 @@ class Store {
   std::optional<Lsn> CutPoint(GroupId group, Lsn applied, Lsn cut, size_t groups) const;
   template <typename P>
   static void Complete(std::vector<P> list);
+
+  // Where no sync has to be waited for, the next batch of the log has nothing to overlap with: the
+  // commit thread applies what it wrote, and saves the way to another thread.
+  bool applies_at_once() const {
+    return options_.durability == Durability::kPeriodic && !options_.manual;
+  }
 
   // store_log.cc
   Status Admit(const AppendRequest& request, PendingAppend* pending);

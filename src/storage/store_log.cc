@@ -145,7 +145,9 @@ bool Store::CommitBatch() {
       std::move(commits.begin(), commits.end(), std::back_inserter(to_apply_));
     } else if (!commits.empty()) {
       to_apply_.swap(commits);
-      apply_wake_.notify_one();
+      if (!applies_at_once()) {
+        apply_wake_.notify_one();
+      }
     }
     if (log_bytes_since_cut_ >= options_.cut_after_bytes) {
       upkeep_wake_.notify_one();
@@ -153,6 +155,8 @@ bool Store::CommitBatch() {
   }
   // Under log_mutex_: in order, whoever writes.
   Complete(std::move(appends));
+  while (applies_at_once() && ApplyStep()) {
+  }
   return true;
 }
 

@@ -109,7 +109,8 @@ class Service final : public Handler {
     BoundWrite write;
     std::shared_ptr<const model::Container> container;
   };
-  runtime::Task<BatchKeeper::Written> Write(const PartitionWrite& write);
+  // Takes the changes and the conditions out of it.
+  runtime::Task<BatchKeeper::Written> Write(PartitionWrite& write);
   runtime::Task<Response> WriteAll(std::vector<PartitionWrite> writes, const Attempt& attempt,
                                    Execution& execution);
   Status CheckParts(const std::vector<PartitionWrite>& writes) const;

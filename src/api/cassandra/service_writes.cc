@@ -65,12 +65,12 @@ Status CheckLevel(Consistency level, bool conditional, const WritePlan& plan) {
 
 }  // namespace
 
-Task<BatchKeeper::Written> Service::Write(const PartitionWrite& write) {
+Task<BatchKeeper::Written> Service::Write(PartitionWrite& write) {
   rows::WriteRows operation;
   operation.partition_key = write.write.partition_key;
   operation.epk = types::CassandraEpk(operation.partition_key);
-  operation.changes = write.write.changes;
-  operation.conditions = write.write.conditions;
+  operation.changes = std::move(write.write.changes);
+  operation.conditions = std::move(write.write.conditions);
   co_return co_await batches_.Write(write.container->id, operation);
 }
 
