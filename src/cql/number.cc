@@ -249,6 +249,10 @@ std::optional<std::string> DecimalFromValue(const DecimalValue& value) {
   if (digits.empty()) {
     scale = 0;
   }
+  if (scale < INT32_MIN && INT32_MIN - scale <= static_cast<int64_t>(kDigitsMax)) {
+    digits.append(static_cast<size_t>(INT32_MIN - scale), '0');
+    scale = INT32_MIN;
+  }
   if (scale < INT32_MIN || scale > INT32_MAX || digits.size() > kDigitsMax) {
     return std::nullopt;
   }

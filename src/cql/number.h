@@ -37,8 +37,8 @@ struct DecimalValue {
 };
 // REQUIRES: at least 4 bytes.
 DecimalValue DecimalToValue(std::string_view decimal);
-// With the scale that needs the fewest digits, but not below 0 where an integer is short. Nothing
-// if the scale does not fit.
+// With the scale that needs the fewest digits, but not below 0 where an integer is short, nor below
+// what a scale can be. Nothing if it does not fit.
 std::optional<std::string> DecimalFromValue(const DecimalValue& value);
 // 12, -1.50, 1e10, 1.5E-7; the scale is kept. Nothing: it is none, or too long.
 std::optional<std::string> DecimalFromText(std::string_view text);

@@ -82,6 +82,12 @@ TEST(OrderedValueTest, OrderHoldsForEveryTypeWithoutParameters) {
   }
 }
 
+TEST(OrderedValueTest, ADecimalOfTheGreatestExponentKeepsTheZerosThatItsScaleCannotHold) {
+  CheckReturns(TypeId::kDecimal, std::string("\x80\0\0\0\xfa\0\0\0", 8));
+  CheckReturns(TypeId::kDecimal, std::string("\x80\0\0\0\x0a", 5));
+  CheckReturns(TypeId::kDecimal, std::string("\x7f\xff\xff\xff\x0a", 5));
+}
+
 TEST(OrderedValueTest, ColumnsThatFollowEachOtherKeepTheirOrder) {
   RandomValues random(3);
   DataType text = TypeId::kText;
