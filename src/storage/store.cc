@@ -191,7 +191,9 @@ void Store::ApplyLoop() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      auto waiting = [this] { return !to_apply_.empty() || !to_apply_replicated_.empty(); };
+      auto waiting = [this] {
+        return (!to_apply_.empty() && !applies_at_once()) || !to_apply_replicated_.empty();
+      };
       apply_wake_.wait(lock, [&] { return committed_all_ || waiting(); });
       if (!waiting()) {
         return;

@@ -24,8 +24,8 @@ TEST(StoreTest, EachGroupCountsItsOwnEntriesFromOne) {
   EXPECT_EQ(store->Record(GroupId(3)).applied, Lsn(0));
 }
 
-TEST(StoreTest, EntriesOfAGroupAreAppliedAndAnsweredInTheOrderOfTheirCalls) {
-  RunningStore store{Disks()};
+void CheckOrder(StoreOptions options) {
+  RunningStore store(Disks(), std::move(options));
   std::mutex mutex;
   std::map<uint64_t, std::vector<uint64_t>> answered;
   std::vector<std::thread> threads;
@@ -51,6 +51,40 @@ TEST(StoreTest, EntriesOfAGroupAreAppliedAndAnsweredInTheOrderOfTheirCalls) {
     EXPECT_TRUE(std::is_sorted(answered[group].begin(), answered[group].end()));
     EXPECT_EQ(store.Get("g" + std::to_string(group)), "200");
   }
+}
+
+TEST(StoreTest, EntriesOfAGroupAreAppliedAndAnsweredInTheOrderOfTheirCalls) { CheckOrder({}); }
+
+TEST(StoreTest, WithPeriodicDurabilityTheOrderIsTheSame) {
+  CheckOrder({.durability = Durability::kPeriodic});
+}
+
+TEST(StoreTest, WhatIsReportedIsAppliedWithPeriodicDurabilityToo) {
+  RunningStore store(Disks(), {.durability = Durability::kPeriodic});
+  for (int i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(store.Put(GroupId(1), "a", std::to_string(i)));
+    ASSERT_EQ(store.Get("a"), std::to_string(i));
+  }
+}
+
+// What was cut never reaches a table file.
+TEST(StoreTest, TheLogIsFlushedAfterItWasCut) {
+  std::promise<void> flushed;
+  std::atomic<int> state_flushes = 0;
+  auto log = [&, first = std::make_shared<std::atomic<bool>>(true)](Call call) {
+    if (call == Call::kFlush && first->exchange(false)) {
+      EXPECT_GT(state_flushes.load(), 0);
+      flushed.set_value();
+    }
+    return Status::Ok();
+  };
+  auto state = [&](Call call) {
+    state_flushes += call == Call::kFlush ? 1 : 0;
+    return Status::Ok();
+  };
+  RunningStore store(Disks(), {.cut_after_bytes = 1}, log, state);
+  ASSERT_TRUE(store.Put(GroupId(1), "a", "1"));
+  EXPECT_EQ(flushed.get_future().wait_for(std::chrono::seconds(30)), std::future_status::ready);
 }
 
 TEST(StoreTest, WhatWaitsIsWrittenTogether) {
