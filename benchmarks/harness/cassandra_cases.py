@@ -73,8 +73,9 @@ class Bench:
     def load(self, command, server, connections, **options):
         # Only Orrery tells its allocations, on the port of its other API.
         told = {"metrics_port": self.orrery.port} if server is self.endpoint else {}
-        return processes.load(command, server, self.load_core, items=self.items, connections=connections, streams=1,
-                              **told, **options)
+        with processes.paused(self.peer if server is self.endpoint else self.orrery):
+            return processes.load(command, server, self.load_core, items=self.items, connections=connections,
+                                  streams=1, **told, **options)
 
     def connections_within_limit(self):
         """With how many connections Cassandra does most at a p99 below the limit; if it never is, the fewest."""

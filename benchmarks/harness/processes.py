@@ -133,6 +133,16 @@ def running(server):
         server.stop()
 
 
+@contextlib.contextmanager
+def paused(server):
+    """Stops a server for a while: what it still does after its load must not cost the other one."""
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+
+
 def start_nginx(folder, core=None):
     """One nginx process that serves /1k, a file of 1 KB."""
     nginx = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
