@@ -277,17 +277,15 @@ Task<> RunBulk(Call& call, std::shared_ptr<const Container> container, Value ope
   AnswerSteps(call, *container, kinds, results, all_ok ? 200 : 207);
 }
 
-// Bulk names a physical partition: one that was split or merged since must be looked up again by
-// the client.
+// Bulk names a physical partition. One that was split or merged since is served by its heirs: after
+// 410 an SDK looks the partitions up again, but it shares a look-up that was on its way before, and
+// if that still has the old one it sends to nobody for ever.
 Result<const partition::PartitionRange*> NamedRange(const Call& call, const Container& container) {
-  std::string_view id = call.Header("x-ms-documentdb-partitionkeyrangeid");
-  if (id.empty()) {
+  if (call.Header("x-ms-documentdb-partitionkeyrangeid").empty()) {
     return nullptr;
   }
-  for (const auto& range : container.map->ranges()) {
-    if (range.id.ToString() == id) {
-      return &range;
-    }
+  if (const partition::PartitionRange* range = container.map->FindId(call.NamedRange())) {
+    return range;
   }
   return Error(Code::kMoved, "The requested partition key range is no longer there.");
 }
