@@ -111,11 +111,12 @@ std::map<GroupId, PartitionHost::Wanted> PartitionHost::WantedHere(const Catalog
         one.placed = {stored->identity.id, self_};
         one.leaving = true;
       }
-      if (one.placed.replica == ReplicaId() && !stored) {
-        // A founder that was moved away before it ever existed: without it the others may have no
-        // majority to move anything.
+      if (!stored && (placed == nullptr || !placement->origin)) {
+        // A founder that was moved away, or replaced here, before it ever existed: without it the
+        // others may have no majority to move anything.
         auto founder = std::ranges::find(placement->founders, self_, &PlacedReplica::node);
-        if (founder != placement->founders.end() && founder->replica > store_.Ended(group)) {
+        if (founder != placement->founders.end() && founder->replica != one.placed.replica &&
+            founder->replica > store_.Ended(group)) {
           one.placed = *founder;
           one.leaving = true;
         }
