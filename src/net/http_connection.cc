@@ -183,7 +183,7 @@ HttpConnection::HttpConnection(HttpConnections& all, int socket, bool loopback,
                                std::shared_ptr<const TlsContext> tls, runtime::Gate::Pass pass)
     : pass_(std::move(pass)),
       all_(all),
-      stream_(all.worker_.context(), socket, std::move(tls)),
+      stream_(all.worker_, socket, std::move(tls)),
       loopback_(loopback) {
   all_.size_.fetch_add(1, std::memory_order_relaxed);
 }

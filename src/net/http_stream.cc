@@ -3,8 +3,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <boost/asio/redirect_error.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -15,8 +13,6 @@ namespace orrery::net {
 
 namespace {
 
-using boost::asio::ip::tcp;
-
 Step Failed(Next wait) {
   bool again = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
   return {0, again ? wait : Next::kClosed};
@@ -24,26 +20,20 @@ Step Failed(Next wait) {
 
 }  // namespace
 
-HttpStream::HttpStream(boost::asio::io_context& context, int socket,
-                       std::shared_ptr<const TlsContext> tls)
-    : socket_(socket), waiter_(context), tls_context_(std::move(tls)) {}
+HttpStream::HttpStream(runtime::Worker& worker, int socket, std::shared_ptr<const TlsContext> tls)
+    : socket_(socket), poller_(worker.poller()), tls_context_(std::move(tls)) {}
 
 HttpStream::~HttpStream() {
   tls_.reset();
-  if (waiter_.is_open()) {
-    boost::system::error_code ignored;
-    waiter_.close(ignored);
-  } else {
-    ::close(socket_);
-  }
+  poller_.Remove(place_);
+  ::close(socket_);
 }
 
 bool HttpStream::Open() {
   int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  boost::system::error_code ec;
-  waiter_.assign(tcp::v4(), socket_, ec);  // the family matters only to calls that we do not make
-  if (ec) {
+  place_ = poller_.Add(socket_);
+  if (place_ == 0) {
     return false;
   }
   if (tls_context_ != nullptr) {
@@ -53,22 +43,17 @@ bool HttpStream::Open() {
 }
 
 Step HttpStream::Handshake() {
-  return wait_error_ || aborted_ ? Step{0, Next::kClosed} : tls_->Handshake();
+  return aborted_ ? Step{0, Next::kClosed} : tls_->Handshake();
 }
 
 Step HttpStream::Read(char* to, size_t size) {
-  if (wait_error_ || aborted_) {
+  if (aborted_) {
     return {0, Next::kClosed};
   }
   if (drained_) {
     return {0, Next::kAwaitReadable};
   }
-  if (tls_ == nullptr) {
-    return ReadPlain(to, size);
-  }
-  Step step = tls_->Read(to, size);
-  drained_ = step.next == Next::kGoOn && !tls_->HoldsInput();
-  return step;
+  return tls_ != nullptr ? tls_->Read(to, size) : ReadPlain(to, size);
 }
 
 Step HttpStream::ReadPlain(char* to, size_t size) {
@@ -81,7 +66,7 @@ Step HttpStream::ReadPlain(char* to, size_t size) {
 }
 
 Step HttpStream::Write(std::string_view first, std::string_view second) {
-  if (wait_error_ || aborted_) {
+  if (aborted_) {
     return {0, Next::kClosed};
   }
   return tls_ != nullptr ? tls_->Write(first.empty() ? second : first) : WritePlain(first, second);
@@ -103,10 +88,9 @@ Step HttpStream::WritePlain(std::string_view first, std::string_view second) {
 }
 
 runtime::Task<> HttpStream::Wait(Next next) {
-  auto kind = next == Next::kAwaitWritable ? tcp::socket::wait_write : tcp::socket::wait_read;
   drained_ = false;
-  return waiter_.async_wait(kind,
-                            boost::asio::redirect_error(boost::asio::use_awaitable, wait_error_));
+  return poller_.Wait(place_, next == Next::kAwaitWritable ? runtime::Readiness::kWritable
+                                                           : runtime::Readiness::kReadable);
 }
 
 void HttpStream::FinishSending() {

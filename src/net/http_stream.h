@@ -1,8 +1,8 @@
 // HttpStream: one connected socket, plain or TLS, with reads and writes that never wait.
 //
-// What cannot go on says what to wait for; Wait() does, through the worker's event loop. A read
-// that emptied the socket is remembered, so that the next one asks for a wait without a system
-// call. One task may wait to read while another waits to write.
+// What cannot go on says what to wait for; Wait() does, through the worker's event loop. A
+// plain read that emptied the socket is remembered, so that the next one asks for a wait without a
+// system call. One task may wait to read while another waits to write.
 //
 // Lives on one worker, not thread-safe; it may be made and destroyed elsewhere.
 #pragma once
@@ -11,18 +11,16 @@
 #include <memory>
 #include <string_view>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-
 #include "net/tls.h"
 #include "runtime/task.h"
+#include "runtime/worker.h"
 
 namespace orrery::net {
 
 class HttpStream {
  public:
   // Owns `socket`, which must not block. `tls` may be null: plain.
-  HttpStream(boost::asio::io_context& context, int socket, std::shared_ptr<const TlsContext> tls);
+  HttpStream(runtime::Worker& worker, int socket, std::shared_ptr<const TlsContext> tls);
   ~HttpStream();
   HttpStream(const HttpStream&) = delete;
 
@@ -50,10 +48,10 @@ class HttpStream {
   Step WritePlain(std::string_view first, std::string_view second);
 
   const int socket_;
-  boost::asio::ip::tcp::socket waiter_;
+  runtime::Poller& poller_;
+  runtime::Poller::Place place_ = 0;  // after Open()
   const std::shared_ptr<const TlsContext> tls_context_;
   std::unique_ptr<TlsSession> tls_;  // after Open(), if secure
-  boost::system::error_code wait_error_;
   bool drained_ = false;
   bool aborted_ = false;
 };

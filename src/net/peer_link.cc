@@ -68,7 +68,7 @@ PeerLink::PeerLink(runtime::Worker& worker, int socket, TlsRole role, const Peer
     : worker_(worker),
       role_(role),
       options_(options),
-      stream_(worker.context(), socket, ContextFor(options, role)),
+      stream_(worker, socket, ContextFor(options, role)),
       in_(std::make_unique_for_overwrite<char[]>(kReceiveBytes)) {
   Watch(socket);
 }

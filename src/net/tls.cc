@@ -144,8 +144,6 @@ Step TlsSession::Write(std::string_view from) {
   return result == 1 ? Step{bytes, Next::kGoOn} : StepOf(result);
 }
 
-bool TlsSession::HoldsInput() const { return SSL_has_pending(session_) == 1; }
-
 void TlsSession::Shutdown() {
   // After a fatal error OpenSSL must not be called again.
   if (!broken_ && SSL_is_init_finished(session_)) {

@@ -60,8 +60,6 @@ class TlsSession {
   Step Handshake();
   Step Read(char* to, size_t size);
   Step Write(std::string_view from);
-  // Whether bytes that came from the socket wait inside.
-  bool HoldsInput() const;
   // Says goodbye, if the socket takes it at once.
   void Shutdown();
   // Why a step ended with kClosed; empty if the other side just went.

@@ -41,7 +41,10 @@ struct Worker::Thread {
 
 Worker::Worker(size_t index, ManualTime* manual)
     : index_(index), manual_(manual), thread_(std::make_unique<Thread>(context_)) {}
-Worker::~Worker() { Stop(); }
+Worker::~Worker() {
+  Stop();
+  poller_.Drop();
+}
 
 bool Worker::IsCurrent() const { return current_worker == this; }
 Worker* Worker::Current() { return current_worker; }
@@ -62,6 +65,7 @@ void Worker::Spawn(Task<> task) {
 }
 
 void Worker::Start() {
+  Spawn(poller_.Run(context_));
   thread_->thread = std::thread([this] {
     current_worker = this;
     pthread_setname_np(pthread_self(), ("worker-" + std::to_string(index_)).c_str());

@@ -30,6 +30,7 @@
 #include "base/time.h"
 #include "runtime/gate.h"
 #include "runtime/manual_time.h"
+#include "runtime/poller.h"
 #include "runtime/task.h"
 
 namespace orrery::runtime {
@@ -49,6 +50,8 @@ class Worker {
   size_t index() const { return index_; }
   boost::asio::io_context& context() { return context_; }
   boost::asio::any_io_executor executor() { return context_.get_executor(); }
+  // The sockets of this worker. REQUIRES: not in manual mode
+  Poller& poller() { return poller_; }
   bool IsCurrent() const;
   // The worker whose thread this is; null on other threads.
   static Worker* Current();
@@ -81,6 +84,7 @@ class Worker {
   ManualTime* const manual_;
   std::vector<std::weak_ptr<Suspended>> suspended_;  // manual mode; some may have gone on
   size_t suspended_max_ = 64;                        // when to look which have
+  Poller poller_;  // tasks that the end of the context unwinds leave it
   Context context_{1};
   std::unique_ptr<Thread> thread_;
 };

@@ -118,7 +118,7 @@ Connection::Connection(Connections& all, int socket, bool loopback,
                        std::shared_ptr<const net::TlsContext> tls, runtime::Gate::Pass pass)
     : pass_(std::move(pass)),
       all_(all),
-      stream_(all.worker_.context(), socket, std::move(tls)),
+      stream_(all.worker_, socket, std::move(tls)),
       protocol_(all.options_.protocol),
       startup_deadline_(Now() + all.options_.startup_timeout) {
   client_.loopback = loopback;
