@@ -42,9 +42,7 @@ bool HttpStream::Open() {
   return true;
 }
 
-Step HttpStream::Handshake() {
-  return aborted_ ? Step{0, Next::kClosed} : tls_->Handshake();
-}
+Step HttpStream::Handshake() { return aborted_ ? Step{0, Next::kClosed} : tls_->Handshake(); }
 
 Step HttpStream::Read(char* to, size_t size) {
   if (aborted_) {

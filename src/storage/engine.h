@@ -96,6 +96,7 @@ class Iterator {
   virtual Status status() const = 0;
 };
 
+// kMemoryOnly: from what the process or the kernel has, or not at all.
 enum class ReadMode : uint8_t { kMayWait, kMemoryOnly };
 
 inline constexpr size_t kKeyReadsMax = 8;

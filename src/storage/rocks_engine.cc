@@ -22,6 +22,7 @@
 #include "storage/engine.h"
 #include "storage/rocks_log_files.h"
 #include "storage/rocks_options.h"
+#include "storage/rocks_table_files.h"
 
 namespace orrery::storage {
 namespace {
@@ -142,25 +143,47 @@ class RocksIterator final : public Iterator {
   RocksIterator(rocksdb::DB& db, rocksdb::ColumnFamilyHandle* space, std::string_view lower,
                 std::string_view upper, const Snapshot* snapshot, ReadMode mode,
                 DamageCount& damage)
-      : damage_(damage), lower_(lower), upper_(upper), lower_slice_(lower_), upper_slice_(upper_) {
-    rocksdb::ReadOptions read = ToReadOptions(mode, snapshot);
+      : damage_(damage),
+        quick_(mode == ReadMode::kMemoryOnly),
+        lower_(lower),
+        upper_(upper),
+        lower_slice_(lower_),
+        upper_slice_(upper_) {
+    const WithoutWaiting quick(quick_);
+    rocksdb::ReadOptions read = ToReadOptions(ReadMode::kMayWait, snapshot);
     read.iterate_lower_bound = lower_.empty() ? nullptr : &lower_slice_;
     read.iterate_upper_bound = upper_.empty() ? nullptr : &upper_slice_;
     iterator_.reset(db.NewIterator(read, space));
   }
 
   bool Valid() const override { return iterator_->Valid(); }
-  void SeekToFirst() override { iterator_->SeekToFirst(); }
-  void SeekToLast() override { iterator_->SeekToLast(); }
-  void Seek(std::string_view key) override { iterator_->Seek(ToSlice(key)); }
-  void Next() override { iterator_->Next(); }
-  void Prev() override { iterator_->Prev(); }
+  void SeekToFirst() override {
+    const WithoutWaiting quick(quick_);
+    iterator_->SeekToFirst();
+  }
+  void SeekToLast() override {
+    const WithoutWaiting quick(quick_);
+    iterator_->SeekToLast();
+  }
+  void Seek(std::string_view key) override {
+    const WithoutWaiting quick(quick_);
+    iterator_->Seek(ToSlice(key));
+  }
+  void Next() override {
+    const WithoutWaiting quick(quick_);
+    iterator_->Next();
+  }
+  void Prev() override {
+    const WithoutWaiting quick(quick_);
+    iterator_->Prev();
+  }
   std::string_view key() const override { return View(iterator_->key()); }
   std::string_view value() const override { return View(iterator_->value()); }
   Status status() const override { return damage_.Seen(ToStatus(iterator_->status())); }
 
  private:
   DamageCount& damage_;
+  const bool quick_;  // does not wait for the disk
   // RocksDB keeps pointers to the slices.
   const std::string lower_;
   const std::string upper_;
@@ -186,10 +209,9 @@ class RocksEngine final : public Engine {
 
   Status Open(const std::string& folder, bool recycle) {
     rocksdb::DBOptions db_options = MakeStoreOptions(options_, recycle, listener_);
-    if (recycle) {
-      log_environment_ = MakeLogEnvironment();
-      db_options.env = log_environment_.get();
-    } else if (options_.log_files) {
+    environment_ = recycle ? MakeLogEnvironment() : MakeTableEnvironment();
+    db_options.env = environment_.get();
+    if (!recycle && options_.log_files) {
       guard_ = MakeSequenceGuard();
       db_options.wal_filter = guard_.get();
     }
@@ -220,8 +242,14 @@ class RocksEngine final : public Engine {
              const Snapshot* snapshot) override {
     value->clear();
     rocksdb::PinnableSlice found(value);
-    const rocksdb::Status status =
-        db_->Get(ToReadOptions(mode, snapshot), Space(space), ToSlice(key), &found);
+    rocksdb::ReadOptions read = ToReadOptions(mode, snapshot);
+    rocksdb::Status status = db_->Get(read, Space(space), ToSlice(key), &found);
+    if (status.IsIncomplete()) {
+      const WithoutWaiting quick;
+      read.read_tier = rocksdb::kReadAllTier;
+      found.Reset();
+      status = db_->Get(read, Space(space), ToSlice(key), &found);
+    }
     return status.ok() ? Take(found, value) : damage_.Seen(ToStatus(status));
   }
 
@@ -234,8 +262,18 @@ class RocksEngine final : public Engine {
       keys[i] = ToSlice(reads[i].key);
     }
     // Of one space, RocksDB reads all of them at one point of the sequence of writes.
-    db_->MultiGet(ToReadOptions(mode, nullptr), Space(space), reads.size(), keys.data(),
-                  found.data(), statuses.data());
+    rocksdb::ReadOptions read = ToReadOptions(mode, nullptr);
+    auto look = [&] {
+      db_->MultiGet(read, Space(space), reads.size(), keys.data(), found.data(), statuses.data());
+    };
+    look();
+    if (std::ranges::any_of(std::span(statuses).first(reads.size()),
+                            [](const rocksdb::Status& one) { return one.IsIncomplete(); })) {
+      const WithoutWaiting quick;
+      read.read_tier = rocksdb::kReadAllTier;
+      std::ranges::for_each(found, &rocksdb::PinnableSlice::Reset);
+      look();
+    }
     Status first;
     for (size_t i = 0; i < reads.size(); ++i) {
       reads[i].found = statuses[i].ok();
@@ -312,7 +350,7 @@ class RocksEngine final : public Engine {
   std::shared_ptr<FailureListener> listener_;
   rocksdb::ColumnFamilyOptions space_options_;
   // db_ keeps pointers to these two.
-  std::unique_ptr<rocksdb::Env> log_environment_;
+  std::unique_ptr<rocksdb::Env> environment_;
   std::unique_ptr<rocksdb::WalFilter> guard_;
   std::unique_ptr<rocksdb::DB> db_;
   std::vector<rocksdb::ColumnFamilyHandle*> handles_;  // as options_.spaces

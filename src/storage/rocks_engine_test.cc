@@ -1,11 +1,16 @@
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 #include <utility>
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include "storage/engine.h"
 #include "storage/engine_test_support.h"
@@ -114,6 +119,89 @@ TEST(RocksEngineTest, AnIteratorThatMayNotWaitSaysWhereItWould) {
   }
   EXPECT_TRUE(at->status().ok()) << at->status().ToString();
   EXPECT_EQ(seen, 0);
+}
+
+// A store whose table files are open, and whose blocks the cache has no room for.
+class SmallCacheTest : public testing::Test {
+ protected:
+  static constexpr int kKeys = 200;
+
+  void SetUp() override {
+    EngineOptions options = StateOptions();
+    options.cache_bytes = 64 << 10;
+    options.compress = false;
+    engine_ = MustOpen(folder_ / "store", options);
+    Batch batch;
+    for (int i = 0; i < kKeys; ++i) {
+      batch.Put(0, KeyOf(i), std::string(4096, static_cast<char>('a' + i % 26)));
+    }
+    ASSERT_TRUE(engine_->Write(batch, WriteMode::kNoLog).ok());
+    ASSERT_TRUE(engine_->Flush().ok());
+    ASSERT_EQ(Read(*engine_, KeyOf(0)).size(), 4096u);  // opens the file
+  }
+  // How many reads would wait for the disk; the others give what they should.
+  int Blocked() {
+    int blocked = 0;
+    for (int i = 0; i < kKeys; ++i) {
+      const std::string key = KeyOf(i);
+      const std::string value = Read(*engine_, key, ReadMode::kMemoryOnly);
+      KeyRead one[] = {{key}};
+      const Status together = engine_->GetAll(0, one, ReadMode::kMemoryOnly);
+      if (value == NameOf(Code::kWouldBlock) || together.code() == Code::kWouldBlock) {
+        ++blocked;
+      } else {
+        EXPECT_EQ(value, std::string(4096, static_cast<char>('a' + i % 26)));
+        EXPECT_EQ(one[0].value, value);
+      }
+    }
+    int seen = 0;
+    const auto at = engine_->NewIterator(0, "", "", nullptr, ReadMode::kMemoryOnly);
+    for (at->SeekToFirst(); at->Valid(); at->Next()) {
+      ++seen;
+    }
+    EXPECT_EQ(at->status().code(), seen == kKeys ? Code::kOk : Code::kWouldBlock);
+    EXPECT_EQ(seen == kKeys, blocked == 0);
+    return blocked;
+  }
+  void ForEachTable(const std::function<void(int file)>& act) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_ / "store")) {
+      if (entry.path().extension() == ".sst") {
+        const int file = ::open(entry.path().c_str(), O_RDONLY);
+        act(file);
+        ::close(file);
+      }
+    }
+  }
+  // Whether the kernel has the middle of the files, and tells it for this file system.
+  bool KernelHas() {
+    bool has = true;
+    ForEachTable([&](int file) {
+      char byte = 0;
+      iovec room{&byte, 1};
+      has = has && ::preadv2(file, &room, 1, kKeys * 2048, RWF_NOWAIT) == 1;
+    });
+    return has;
+  }
+
+  TempFolder folder_;
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(SmallCacheTest, WhatTheKernelHasIsReadWithoutWaiting) {
+  const bool has = KernelHas();
+  EXPECT_EQ(Blocked() == 0, has);
+}
+
+TEST_F(SmallCacheTest, WhatIsOnTheDiskOnlyWouldWait) {
+  ForEachTable([](int file) {
+    ASSERT_EQ(::fsync(file), 0);
+    ASSERT_EQ(::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED), 0);
+  });
+  const bool has = KernelHas();  // in a file system without a disk still all of it
+  EXPECT_EQ(Blocked() == 0, has);
+  for (int i = 0; i < kKeys; ++i) {
+    EXPECT_EQ(Read(*engine_, KeyOf(i)).size(), 4096u);
+  }
 }
 
 // How many operands its last call had.

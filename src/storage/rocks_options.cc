@@ -9,6 +9,8 @@
 #include <rocksdb/options.h>
 #include <rocksdb/status.h>
 #include <rocksdb/table.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 namespace orrery::storage {
 namespace {
@@ -42,6 +44,22 @@ class MergeAdapter final : public rocksdb::MergeOperator {
 
  private:
   const Merger& merger_;
+};
+
+// Three turns of others to one of its own, where cores are wanted by both.
+constexpr int kCompactionNice = 5;
+
+// Merging files takes a core for seconds: whoever answers clients goes first. Not much more than
+// that, or files would pile up until writes must wait for them.
+class Courtesy final : public rocksdb::EventListener {
+ public:
+  void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
+    thread_local bool lowered = false;
+    if (!lowered) {
+      lowered = true;
+      ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kCompactionNice);
+    }
+  }
 };
 
 }  // namespace
@@ -80,6 +98,7 @@ rocksdb::DBOptions MakeStoreOptions(const EngineOptions& options, bool recycle,
   db.create_if_missing = true;
   db.create_missing_column_families = true;
   db.listeners.push_back(std::move(listener));
+  db.listeners.push_back(std::make_shared<Courtesy>());
 
   // Spaces written without a log reach the disk together or not at all. With a log: point-in-time
   // recovery refuses a store in which one space was flushed beyond a torn log file, so they are
