@@ -281,6 +281,8 @@ dev_test() {
   step "clients" client_tests
   step "crashes" script tests/crash/run "${long[@]}"
   step "simulated clusters" script build/release/src/sim/orrery_sim --seeds $sim_seeds
+  # Founders of a new set are replaced before they begin.
+  step "a seed that failed once" script build/release/src/sim/orrery_sim --from 2003611 --seeds 1
   step "clients through a cluster under kills" script tests/torture/clients
   step "torture" script tests/torture/run "${long[@]}"
   step "soak: splits, merges and moves" script tests/torture/soak "${long[@]}"

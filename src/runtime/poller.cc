@@ -6,6 +6,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <fcntl.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -71,12 +72,20 @@ Task<> Poller::Wait(Place place, Readiness what) {
   co_await boost::asio::async_initiate<const boost::asio::use_awaitable_t<>, void()>(
       [this, place, what](auto handler) {
         std::lock_guard lock(mutex_);
-        Find(place)->sides[std::to_underlying(what)].resume = std::move(handler);
+        Resume& resume = Find(place)->sides[std::to_underlying(what)].resume;
+        if (resume == nullptr) {
+          resume = std::move(handler);
+        } else {  // a writer of TLS can wait to read as well
+          resume = [first = std::move(resume), second = std::move(handler)]() mutable {
+            first();
+            second();
+          };
+        }
       },
       boost::asio::use_awaitable);
 }
 
-void Poller::Tell(Place place, Readiness what) {
+void Poller::Tell(Place place, Readiness what) noexcept {
   Resume resume;
   {
     std::lock_guard lock(mutex_);
@@ -94,7 +103,7 @@ void Poller::Tell(Place place, Readiness what) {
 }
 
 Task<> Poller::Run(boost::asio::io_context& context) {
-  boost::asio::posix::stream_descriptor ready(context, ::dup(epoll_));
+  boost::asio::posix::stream_descriptor ready(context, ::fcntl(epoll_, F_DUPFD_CLOEXEC, 0));
   boost::system::error_code error;
   while (!error) {
     co_await ready.async_wait(boost::asio::posix::descriptor_base::wait_read,

@@ -38,7 +38,7 @@ class Poller {
   // Nothing is said of it any more. REQUIRES: the socket is closed next.
   void Remove(Place place);
   // Returns when the socket has become ready, or broken, since the last wait for it; sometimes it
-  // is not, so try and wait again. REQUIRES: nobody waits for the same.
+  // is not, so try and wait again.
   Task<> Wait(Place place, Readiness what);
 
   // Resumes who waits for what is ready, for ever.
@@ -58,7 +58,8 @@ class Poller {
   };
   Slot* Find(Place place);
   bool Take(Place place, Readiness what);
-  void Tell(Place place, Readiness what);
+  // A worker that hears of nothing any more is worse than none: noexcept.
+  void Tell(Place place, Readiness what) noexcept;
 
   int epoll_;
   std::mutex mutex_;  // what follows

@@ -107,6 +107,16 @@ TEST_F(PollerTest, OneMayWaitToReadAndAnotherToWrite) {
   reads.get();
 }
 
+TEST_F(PollerTest, TwoMayWaitForTheSame) {
+  Poller::Place place = Add(ends_[0]);
+  std::future<void> one = Wait(place, Readiness::kReadable);
+  std::future<void> other = Wait(place, Readiness::kReadable);
+  Settle();
+  Write(1);
+  one.get();
+  other.get();
+}
+
 TEST_F(PollerTest, TheEndOfAConnectionEndsAllWaits) {
   Poller::Place place = Add(ends_[0]);
   std::future<void> reads = Wait(place, Readiness::kReadable);
