@@ -56,25 +56,33 @@ def cluster(arguments):
 
 
 def strong(arguments):
-    """Strong reads of 1 KB beside etcd's linearizable ones."""
+    """Strong reads of 1 KB, by a round of the voters and by lease, beside etcd's linearizable ones."""
     server_core, load_core = cores(arguments)
     results = []
-    with processes.scratch_folder() as folder, running(Etcd(folder, server_core)) as etcd, \
-            running(Cluster(folder, {"account.consistency": "Strong"}, server_core)) as orrery:
-        processes.load("sql-setup", orrery, items=arguments.items, container="one", throughput=PARTITION_THROUGHPUT)
+    with processes.scratch_folder() as folder, running(Etcd(folder, server_core)) as etcd:
         processes.load("etcd-setup", etcd, items=arguments.items, connections=128)
-        orrery.wait_until_whole("one")
-        for outstanding in OUTSTANDING:
-            for what, to_leader in (("through the leader's node", True), ("through any node", False)):
-                etcd_leader = etcd.leader() if to_leader else None
-                leader = orrery.leader_of("one") if to_leader else None
-                results.append(compare(
-                    arguments, f"strong: Strong read of 1 KB against etcd's linearizable read; {what}, "
-                    f"{outstanding} at once", ("etcd", "orrery"), etcd.servers + orrery.servers,
-                    etcd_side(arguments, "etcd-read", etcd, etcd_leader, outstanding, load_core),
-                    orrery_side(arguments, "sql-read", orrery, "one", leader, outstanding, load_core),
-                    lambda summary: [("ratio to etcd", summary["ratio"], "at least", 6)]))
+        for how, settings in (("by a round", {}), ("by lease", {"cluster.lease_reads": "true"})):
+            with running(Cluster(folder, {"account.consistency": "Strong", **settings}, server_core)) as orrery:
+                processes.load("sql-setup", orrery, items=arguments.items, container="one",
+                               throughput=PARTITION_THROUGHPUT)
+                orrery.wait_until_whole("one")
+                results += strong_reads(arguments, how, etcd, orrery, load_core)
         return {"etcd": etcd_version(), "comparisons": results}
+
+
+def strong_reads(arguments, how, etcd, orrery, load_core):
+    results = []
+    for outstanding in OUTSTANDING:
+        for what, to_leader in (("through the leader's node", True), ("through any node", False)):
+            etcd_leader = etcd.leader() if to_leader else None
+            leader = orrery.leader_of("one") if to_leader else None
+            results.append(compare(
+                arguments, f"strong: Strong read of 1 KB {how} against etcd's linearizable read; {what}, "
+                f"{outstanding} at once", ("etcd", "orrery"), etcd.servers + orrery.servers,
+                etcd_side(arguments, "etcd-read", etcd, etcd_leader, outstanding, load_core),
+                orrery_side(arguments, "sql-read", orrery, "one", leader, outstanding, load_core),
+                lambda summary: [("ratio to etcd", summary["ratio"], "at least", 6)]))
+    return results
 
 
 def percentile(values, percent):
