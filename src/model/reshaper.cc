@@ -16,7 +16,9 @@ namespace {
 constexpr Duration kThawInterval = std::chrono::seconds(1);
 constexpr Duration kPollPause = std::chrono::milliseconds(2);
 constexpr int64_t kGatherSpeed = 1 << 20;  // bytes a second that a move has at the least
-constexpr size_t kSliceBytes = 16 << 20;   // of a walk, before others get the thread
+constexpr size_t kSliceBytes = 4 << 20;    // of a walk, before it rests
+constexpr int kWalkRest = 2;               // times what the slice took
+constexpr Duration kWalkRestMost = std::chrono::milliseconds(200);
 
 // A walk over the items of a partition, as they were at one moment.
 struct Walk {
@@ -29,7 +31,7 @@ struct Walk {
 // Visits the next items.
 Status WalkOn(storage::Engine& state, Walk& walk) {
   auto at = state.NewIterator(storage::Index(storage::Space::kItems), walk.span.begin,
-                              walk.span.end, walk.snapshot.get());
+                              walk.span.end, walk.snapshot.get(), storage::ReadMode::kPassing);
   size_t bytes = 0;
   for (at->SeekToFirst(); at->Valid(); at->Next()) {
     if (bytes > kSliceBytes) {
@@ -48,6 +50,22 @@ Status WalkOn(storage::Engine& state, Walk& walk) {
   }
   walk.done = true;
   return at->status();
+}
+
+// To its end, a slice at a time. In between it rests for longer than it worked: it may take a
+// while, but clients should not notice it.
+runtime::Task<Status> WalkAll(storage::Engine& state, Walk& walk, runtime::WorkerPool& workers,
+                              const Clock& clock, const std::atomic<bool>& stopping) {
+  while (!stopping) {
+    const Instant begun = clock.Now();
+    auto step = [&] { return WalkOn(state, walk); };
+    ORRERY_CO_RETURN_IF_ERROR(co_await runtime::OnBlocking(workers, step));
+    if (walk.done) {
+      co_return Status::Ok();
+    }
+    co_await runtime::Sleep(std::min(kWalkRest * (clock.Now() - begun), kWalkRestMost));
+  }
+  co_return Status(Code::kUnavailable, "the node is stopping");
 }
 
 bool HoldAll(const FreezePartition::Answer& answer) {
@@ -249,13 +267,7 @@ runtime::Task<Result<storage::Totals>> Reshaper::Count(
     all.items += 1;
     return true;
   };
-  while (!walk.done && !stopping_) {
-    auto step = [&] { return WalkOn(replica.state(), walk); };
-    ORRERY_CO_TRY_STATUS(co_await runtime::OnBlocking(workers_, step));
-  }
-  if (stopping_) {
-    co_return Error(Code::kUnavailable, "the node is stopping");
-  }
+  ORRERY_CO_TRY_STATUS(co_await WalkAll(replica.state(), walk, workers_, clock_, stopping_));
   co_return all;
 }
 
@@ -277,13 +289,7 @@ runtime::Task<Result<CutFinder::Cut>> Reshaper::FindCut(
     before.items += epk < given ? 1 : 0;
     return epk < given;
   };
-  while (!walk.done && !stopping_) {
-    auto step = [&] { return WalkOn(replica.state(), walk); };
-    ORRERY_CO_TRY_STATUS(co_await runtime::OnBlocking(workers_, step));
-  }
-  if (stopping_) {
-    co_return Error(Code::kUnavailable, "the node is stopping");
-  }
+  ORRERY_CO_TRY_STATUS(co_await WalkAll(replica.state(), walk, workers_, clock_, stopping_));
   if (!given.empty()) {
     co_return CutFinder::Cut{given, before};
   }

@@ -11,7 +11,8 @@ Status LogicalWalk::Go(storage::Engine& state, const storage::Snapshot* snapshot
   size_t items = 0;
   size_t bytes = 0;
   types::PartitionKey key;
-  auto at = state.NewIterator(storage::Index(storage::Space::kItems), start, span.end, snapshot);
+  auto at = state.NewIterator(storage::Index(storage::Space::kItems), start, span.end, snapshot,
+                              storage::ReadMode::kPassing);
   at->SeekToFirst();
   while (at->Valid()) {
     if (items >= kSliceItems || bytes >= kSliceBytes) {

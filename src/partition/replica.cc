@@ -16,19 +16,6 @@ constexpr Duration kSliceWait = std::chrono::milliseconds(100);
 constexpr Duration kSlicePoll = std::chrono::milliseconds(2);
 constexpr Duration kNoSlicePause = std::chrono::milliseconds(50);
 
-// A refusal that says something about the data: as binding as a Strong read.
-bool DependsOnData(Code code) {
-  switch (code) {
-    case Code::kNotFound:
-    case Code::kAlreadyExists:
-    case Code::kUniqueViolated:
-    case Code::kPreconditionFailed:
-    case Code::kConditionFalse:
-    case Code::kQuotaExceeded: return true;
-    default: return false;
-  }
-}
-
 }  // namespace
 
 Replica::Replica(ContainerId container, PartitionRange range, std::shared_ptr<const Schema> schema,
@@ -224,12 +211,6 @@ runtime::Task<Reply> Replica::RunAdmitted(Operation& operation, RequestUnits lea
   if (reply.status.code() == Code::kCorruption && services_.state.damage_met() != damage &&
       co_await set_->ReportDamage(reply.status)) {
     reply = MakeReply(Status(Code::kNotLeader, "the state here is damaged"), reply.charge);
-  }
-  if (set_->replicated() && operation.writes() && DependsOnData(reply.status.code()) &&
-      !Active(Mutant::kBareRefusal)) {
-    if (Status sure = co_await set_->ReadBarrier(); !sure.ok()) {
-      reply.status = std::move(sure);
-    }
   }
   auto charge = static_cast<uint64_t>(reply.charge.hundredths());
   uint64_t before = charge_hundredths_.fetch_add(charge, std::memory_order_relaxed);

@@ -172,7 +172,8 @@ struct PurgeRows::Slice {
     Judge judge(limit);
     size_t keys = 0;
     size_t bytes = 0;
-    auto at = state.NewIterator(storage::Index(Space::kItems), span.begin, span.end);
+    auto at = state.NewIterator(storage::Index(Space::kItems), span.begin, span.end, nullptr,
+                                storage::ReadMode::kPassing);
     for (at->SeekToFirst(); at->Valid(); at->Next()) {
       if (keys >= keys_max || bytes >= bytes_max || wanted.size() >= kWantedMax) {
         // The next one begins with all of a logical partition, or goes on with this one.

@@ -96,8 +96,9 @@ class Iterator {
   virtual Status status() const = 0;
 };
 
-// kMemoryOnly: from what the process or the kernel has, or not at all.
-enum class ReadMode : uint8_t { kMayWait, kMemoryOnly };
+// kMemoryOnly: from what the process or the kernel has, or not at all. kPassing: as kMayWait, but
+// what is read takes nobody's place in the cache: for walks over much that nobody asked for.
+enum class ReadMode : uint8_t { kMayWait, kMemoryOnly, kPassing };
 
 inline constexpr size_t kKeyReadsMax = 8;
 // One key of several that are read together.

@@ -104,6 +104,7 @@ rocksdb::ReadOptions ToReadOptions(ReadMode mode, const Snapshot* snapshot) {
   if (mode == ReadMode::kMemoryOnly) {
     read.read_tier = rocksdb::kBlockCacheTier;
   }
+  read.fill_cache = mode != ReadMode::kPassing;
   return read;
 }
 
@@ -150,7 +151,7 @@ class RocksIterator final : public Iterator {
         lower_slice_(lower_),
         upper_slice_(upper_) {
     const WithoutWaiting quick(quick_);
-    rocksdb::ReadOptions read = ToReadOptions(ReadMode::kMayWait, snapshot);
+    rocksdb::ReadOptions read = ToReadOptions(quick_ ? ReadMode::kMayWait : mode, snapshot);
     read.iterate_lower_bound = lower_.empty() ? nullptr : &lower_slice_;
     read.iterate_upper_bound = upper_.empty() ? nullptr : &upper_slice_;
     iterator_.reset(db.NewIterator(read, space));

@@ -138,7 +138,7 @@ Result<std::optional<SnapshotFile>> SnapshotWriter::Next(const std::function<voi
   for (; span_ < spans_.size(); ++span_, from_.clear()) {
     const Span& span = spans_[span_];
     auto at = state_.NewIterator(Index(span.space), from_.empty() ? span.begin : from_, span.end,
-                                 at_.get());
+                                 at_.get(), ReadMode::kPassing);
     at->SeekToFirst();
     ORRERY_TRY_STATUS(at->status());
     if (!at->Valid()) {
@@ -194,7 +194,8 @@ Result<SpanHash> Store::HashSpans(GroupId group, const std::vector<Span>& spans,
   };
   add(Space::kReplica, EncodeRecord(out.record), extra);
   for (const Span& span : spans) {
-    auto pairs = state_->NewIterator(Index(span.space), span.begin, span.end, at);
+    auto pairs =
+        state_->NewIterator(Index(span.space), span.begin, span.end, at, ReadMode::kPassing);
     for (pairs->SeekToFirst(); pairs->Valid(); pairs->Next()) {
       add(span.space, pairs->key(), pairs->value());
     }
