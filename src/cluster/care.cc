@@ -95,6 +95,8 @@ Task<> Instance::CareOnce() {
           loads[PartitionId(replica.group.value())] = {
               .bytes = static_cast<double>(replica.figures->totals.bytes),
               .used = replica.figures->used_last_second.value()};
+          health.bytes[replica.group] =
+              static_cast<uint64_t>(std::max<int64_t>(replica.figures->totals.bytes, 0));
         }
       }
     }

@@ -10,7 +10,8 @@ namespace orrery::model {
 namespace {
 
 constexpr GroupId kMetaGroup{0};
-constexpr size_t kSafe = 3;  // with as many replicas one may fail; never fewer again
+constexpr size_t kSafe = 3;                 // with as many replicas one may fail; never fewer again
+constexpr uint64_t kSpareBytes = 64 << 20;  // that a replica needs besides its items
 
 const NodeLoad* FindLoad(const std::vector<NodeLoad>& nodes, NodeId id) {
   auto found = std::ranges::lower_bound(nodes, id, {}, &NodeLoad::id);
@@ -57,9 +58,10 @@ class Planner {
   Urgency UrgencyOf(const Placement& placement) const;
   // The voters that should take the place of these. The same ones: there is nothing to do, or
   // nothing can be done.
-  Replicas NextVoters(const Replicas& voters, size_t want, bool (*fits)(size_t)) const;
+  Replicas NextVoters(GroupId group, const Replicas& voters, size_t want,
+                      bool (*fits)(size_t)) const;
   // Nodes that can take a replica now, of a set that has others.
-  std::vector<NodeId> Others(const Replicas& beside, size_t count) const;
+  std::vector<NodeId> Others(GroupId group, const Replicas& beside, size_t count) const;
   // The one of them that is missed least.
   size_t Dispensable(const Replicas& replicas) const;
   std::optional<PlacementChange> PlanSet(GroupId group, const Placement& placement);
@@ -104,7 +106,7 @@ size_t Planner::Dispensable(const Replicas& replicas) const {
   return static_cast<size_t>(std::ranges::max_element(replicas, {}, weight) - replicas.begin());
 }
 
-Planner::Replicas Planner::NextVoters(const Replicas& voters, size_t want,
+Planner::Replicas Planner::NextVoters(GroupId group, const Replicas& voters, size_t want,
                                       bool (*fits)(size_t)) const {
   Replicas next;
   Replicas leaving;
@@ -114,7 +116,7 @@ Planner::Replicas Planner::NextVoters(const Replicas& voters, size_t want,
   while (next.size() > want) {
     next.erase(next.begin() + static_cast<ptrdiff_t>(Dispensable(next)));
   }
-  std::vector<NodeId> added = Others(next, want - next.size());
+  std::vector<NodeId> added = Others(group, next, want - next.size());
   // Too few others: some must stay where they are, rather those that can still vote.
   std::ranges::sort(leaving, {}, [this](const PlacedReplica& replica) {
     return std::pair(!Alive(replica.node), replica.node);
@@ -137,14 +139,17 @@ Planner::Replicas Planner::NextVoters(const Replicas& voters, size_t want,
   return ByNode(next);
 }
 
-std::vector<NodeId> Planner::Others(const Replicas& beside, size_t count) const {
+std::vector<NodeId> Planner::Others(GroupId group, const Replicas& beside, size_t count) const {
+  auto bytes = health_.bytes.find(group);
+  const uint64_t needs =
+      settings_.reserve_bytes + kSpareBytes + (bytes == health_.bytes.end() ? 0 : bytes->second);
   std::vector<NodeId> taken;
   for (const PlacedReplica& replica : beside) {
     taken.push_back(replica.node);
   }
   std::vector<NodeLoad> candidates;
-  std::ranges::copy_if(nodes_, std::back_inserter(candidates), [&taken](const NodeLoad& node) {
-    return (node.alive && node.free_bytes >= kFreeBytesMin) ||
+  std::ranges::copy_if(nodes_, std::back_inserter(candidates), [&](const NodeLoad& node) {
+    return (node.alive && node.free_bytes >= needs) ||
            std::ranges::find(taken, node.id) != taken.end();
   });
   return PlaceNew(candidates, count, taken);
@@ -163,7 +168,7 @@ std::optional<PlacementChange> Planner::PlanSet(GroupId group, const Placement& 
     return std::nullopt;  // nobody could carry it out
   }
   size_t want = ReplicaCount(usable_, placement.members.size(), settings_.factor);
-  Replicas next = NextVoters(placement.members, want, FitsSet);
+  Replicas next = NextVoters(group, placement.members, want, FitsSet);
   if (next == ByNode(placement.members)) {
     return std::nullopt;
   }
@@ -174,7 +179,7 @@ std::optional<PlacementChange> Planner::PlanSet(GroupId group, const Placement& 
 std::optional<PlacementChange> Planner::PlanMeta(const Placement& placement) const {
   Replicas voters;
   std::ranges::copy_if(placement.members, std::back_inserter(voters), &PlacedReplica::voter);
-  Replicas next = NextVoters(voters, MetaVoters(usable_, voters.size()), FitsMeta);
+  Replicas next = NextVoters(kMetaGroup, voters, MetaVoters(usable_, voters.size()), FitsMeta);
   for (PlacedReplica& replica : next) {
     if (const PlacedReplica* standby = placement.Find(replica.node)) {
       replica.replica = standby->replica;

@@ -25,7 +25,8 @@ struct PlacementSettings {
   size_t factor = 0;  // replicas of a set: 1, 3 or 4; 0: by the number of nodes
   // Silent for longer: it is taken to be gone for good.
   Duration replace_after = std::chrono::minutes(5);
-  size_t max_moves = 4;  // sets in motion at a time; the meta group is not counted
+  size_t max_moves = 4;                // sets in motion at a time; the meta group is not counted
+  uint64_t reserve_bytes = 256 << 20;  // a node with less free than that takes no writes
 };
 
 // What is known about a node at the moment. One of which nothing is known is taken to be well.
@@ -40,6 +41,7 @@ struct ClusterHealth {
   std::map<NodeId, NodeHealth> nodes;
   // Sets whose configuration is not yet what their placement says.
   std::set<GroupId> moving;
+  std::map<GroupId, uint64_t> bytes;  // of a replica, where that is known
 
   NodeHealth Of(NodeId node) const;
 };
@@ -58,7 +60,7 @@ struct NodeLoad {
   // May be counted on: it is active, and alive or expected back.
   bool usable() const { return state == NodeState::kActive && !gone; }
 };
-// A node with less gets a replica only if there is no other.
+// A node with less free gets a replica only if there is no other.
 inline constexpr uint64_t kFreeBytesMin = uint64_t{1} << 30;
 
 // All nodes that were not removed, in the order of ids. The meta group's replicas do not count.

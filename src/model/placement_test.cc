@@ -470,6 +470,20 @@ TEST(PlanTest, ANodeWithoutRoomGetsNothing) {
   world.Set(1, {1, 2, 3});
   world.health.nodes[NodeId(4)] = {.free_bytes = 100};
   EXPECT_TRUE(world.Next().empty());
+  world.settings.reserve_bytes = 20 << 20;
+  world.health.bytes[GroupId(1)] = 200 << 20;
+  world.health.nodes[NodeId(4)] = {.free_bytes = 220 << 20};
+  EXPECT_TRUE(world.Next().empty()) << "it would be full then";
+}
+
+TEST(PlanTest, ASmallDiskWithRoomGetsAReplicaIfThereIsNoOther) {
+  World world(4);
+  world.settings.reserve_bytes = 20 << 20;
+  world.health.bytes[GroupId(1)] = 200 << 20;
+  world.Set(1, {1, 2, 3});
+  world.health.nodes[NodeId(4)] = {.free_bytes = 300 << 20};
+  ASSERT_EQ(world.Next().size(), 1u);
+  EXPECT_EQ(world.Next().front().members.size(), 4u);
 }
 
 // Whatever happens: no set falls below three once it had three, no two replicas on a node, and when

@@ -517,6 +517,9 @@ Task<Reply> WriteItems::Repeat(Replica& replica, const Container& container,
 
 Task<Status> WriteItems::Refuse(Replica& replica, const Replica::Turn& turn, const Reply& reply,
                                 const std::vector<StepResult>& results) {
+  if (Active(Mutant::kBareRefusal)) {
+    co_return Status::Ok();
+  }
   if (!again || settled == 0 || !IsAnswer(reply.status.code()) || Active(Mutant::kRefuseLightly)) {
     // It says something about the data: it must not come from an old leader.
     co_return co_await replica.Confirm(turn);

@@ -35,6 +35,7 @@ class RaftObserver {
  public:
   virtual ~RaftObserver() = default;
   virtual void OnStarted(GroupId group, Lsn applied) = 0;
+  // Again and again while it leads, also before it may evaluate.
   virtual void OnLeading(GroupId group, uint64_t term) = 0;
   virtual void OnApplied(GroupId group, Lsn index, const LogEntry& entry) = 0;
   virtual void OnInstalled(GroupId group, Lsn applied) = 0;

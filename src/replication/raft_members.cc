@@ -21,9 +21,14 @@ void RaftReplicaSet::SetPlacement(Configuration desired) {
     return;
   }
   desired_ = std::move(desired);
-  if (core_ != nullptr && !core_->configuration().SameMembers(*desired_)) {
+  if (core_ != nullptr && !HasPlacement()) {
     Wake();
   }
+}
+
+// Whether the members are those of the placement, as far as it is known here.
+bool RaftReplicaSet::HasPlacement() const {
+  return !desired_ || core_->configuration().SameMembers(*desired_);
 }
 
 bool RaftReplicaSet::whole() const {
@@ -290,8 +295,7 @@ void RaftReplicaSet::MaybeQuiet() {
       now < last_activity_ + kQuietAfterHeartbeats * options_.heartbeat || !queue_.empty() ||
       !waiting_.empty() || !reading_.empty() || read_round_ || !appends_.empty() ||
       transfer_to_ != ReplicaId() || check_index_ != Lsn() || core_->changing() ||
-      core_->commit() != core_->last() || applied() != core_->last() ||
-      (desired_ && !core_->configuration().SameMembers(*desired_))) {
+      core_->commit() != core_->last() || applied() != core_->last() || !HasPlacement()) {
     return;
   }
   const Configuration& configuration = core_->configuration();
@@ -319,7 +323,8 @@ void RaftReplicaSet::OnQuiet(NodeId from_node, ReplicaId from, Decoder body) {
   uint64_t term = body.U64();
   Lsn last(body.U64());
   if (quiet_ || term != core_->term() || core_->leader() != from || core_->leads() ||
-      core_->last() != last || core_->commit() != last || !host_.Alive(from_node)) {
+      core_->last() != last || core_->commit() != last || !host_.Alive(from_node) ||
+      !HasPlacement()) {  // who slept through its removal would never ask whether it is gone
     if (!quiet_ && core_->leader() == from) {
       SendSmall(from, from_node, FrameKind::kAsk, "");  // something is still missing here
     }

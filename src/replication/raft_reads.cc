@@ -21,6 +21,12 @@ runtime::Task<Status> RaftReplicaSet::ReadBarrier() {
   if (!leads()) {
     co_return Status(Code::kNotLeader, "this replica does not lead");
   }
+  if (options_.lease_reads) {  // nobody renews the lease of a group that sleeps
+    last_activity_ = host_.clock().Now();
+    if (quiet_) {
+      Wake();
+    }
+  }
   if (Active(Mutant::kReadHere) || (HasLease() && applied() >= core_->commit())) {
     co_return Status::Ok();
   }
@@ -256,7 +262,7 @@ bool RaftReplicaSet::Within(const Staleness& bound) const {
 }
 
 bool RaftReplicaSet::HasLease() const {
-  if (!options_.lease_reads || !leads() || no_lease_term_ == core_->term() ||
+  if (!options_.lease_reads || !leads() || !core_->leads() || no_lease_term_ == core_->term() ||
       transfer_to_ != ReplicaId()) {
     return false;
   }

@@ -35,6 +35,16 @@ TEST_F(RaftReadsTest, ALeaseAnswersReadsAndEnds) {
   WriteSomewhere("b", "2");
 }
 
+TEST_F(RaftReadsTest, WhoReadsByLeaseWakesAGroupThatSleeps) {
+  options_.set.lease_reads = true;
+  options_.set.quiesce = true;
+  Found({1, 2, 3, 4});
+  WriteSomewhere("a", "1");
+  ASSERT_TRUE(Eventually([&] { return Quiet(); }));
+  EXPECT_TRUE(Leader()->Barrier().ok());
+  EXPECT_FALSE(Quiet()) << "the lease of a group that sleeps is never renewed";
+}
+
 // Time is long for the leader, so that it goes on as if nothing had happened.
 class RaftBoundTest : public RaftReadsTest {
  protected:

@@ -305,6 +305,7 @@ void RaftReplicaSet::Handle(Update update) {
       wrong_.clear();
     } else {
       reading_.clear();
+      Publish();  // first: who waited tries again at once, and must not find a leader here
       FailWaiting();
     }
   }
@@ -338,7 +339,7 @@ void RaftReplicaSet::Publish() {
   bool leads = !stopped_ && core_->leads() &&
                ((core_->settled() && applied() >= barrier_) || Active(Mutant::kLeadUnsettled));
   bool changed = leads != settled_.exchange(leads, std::memory_order_acq_rel);
-  if (changed && leads && host_.options().observer != nullptr) {
+  if (core_->leads() && host_.options().observer != nullptr) {
     host_.options().observer->OnLeading(group_, core_->term());
   }
   if (changed && listener_ != nullptr) {
@@ -386,15 +387,16 @@ void RaftReplicaSet::Persist(Update& update) {
 }
 
 void RaftReplicaSet::OnPersisted(uint64_t number, const Status& status) {
-  ORRERY_CHECK(!appends_.empty() && appends_.front().number == number);
-  InFlight append = appends_.front();
-  appends_.pop_front();
   if (stopped_) {
     return;
   }
   if (!status.ok()) {
+    // Others may still be on their way: what a log that has failed refuses is told at once.
     return Fail(status.ToString());
   }
+  ORRERY_CHECK(!appends_.empty() && appends_.front().number == number);
+  InFlight append = appends_.front();
+  appends_.pop_front();
   if (append.hard && --hard_in_flight_ == 0) {
     for (Message& message : std::exchange(gated_, {})) {
       SendNow(std::move(message));

@@ -262,6 +262,7 @@ class RaftReplicaSet final : public ReplicaSet,
   void StepTransfer();
   void SendHint();
   void Ask();
+  bool HasPlacement() const;
   void MaybeQuiet();
   void OnQuiet(NodeId from_node, ReplicaId from, Decoder body);
   // Comparison (raft_check.cc)

@@ -260,6 +260,28 @@ TEST_F(RaftReplicaSetTest, AQuietGroupWakesWhenItIsUsedAndWhenItsLeaderDies) {
   WriteSomewhere("c", "3");
 }
 
+// It would sleep through its own removal, and never ask whether it is gone.
+TEST_F(RaftReplicaSetTest, AReplicaThatKnowsThatItShouldGoDoesNotFallAsleep) {
+  Found({1, 2, 3, 4});
+  WriteSomewhere("a", "1");
+  TestNode* leader = Leader();
+  TestNode& leaving = *nodes_[leader->id == NodeId(4) ? 3 : 4];
+  Configuration others = Voters({1, 2, leader->id == NodeId(4) ? 4u : 3u});
+  leaving.pool.at(0).Post([set = leaving.set, others] { set->SetPlacement(others); });
+  auto leader_sleeps = [&] {
+    auto look = [&]() -> runtime::Task<bool> {
+      co_return leader->set->deadline() == Instant::max();
+    };
+    return leader->Run(look());
+  };
+  for (int i = 0; i < 3; ++i) {  // it does not know the placement yet, and is woken
+    ASSERT_TRUE(Eventually(leader_sleeps));
+    ASSERT_TRUE(Eventually([&] { return !leader_sleeps(); }));
+  }
+  Place(others);
+  EXPECT_TRUE(Eventually([&] { return leaving.set->gone(); }));
+}
+
 TEST_F(RaftReplicaSetTest, AReadInAQuietGroupAsksAgainWhenItsQuestionOrTheAnswersAreLost) {
   Found({1, 2, 3, 4});
   WriteSomewhere("a", "1");

@@ -154,7 +154,7 @@ RequestUnits WriteRows::least_price() const {
 Task<Status> WriteRows::Refuse(Replica& replica, const Replica::Turn& turn, const Reply& reply) {
   if (!again || settled == 0 || !IsAnswer(reply.status.code())) {
     // It says something about the data: it must not come from an old leader.
-    co_return co_await replica.set().ReadBarrier();
+    co_return co_await replica.Confirm(turn);
   }
   storage::WriteSet set;
   set.id = id;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <boost/asio/async_result.hpp>
+#include <boost/asio/error.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -103,7 +104,9 @@ void Poller::Tell(Place place, Readiness what) noexcept {
 }
 
 Task<> Poller::Run(boost::asio::io_context& context) {
-  boost::asio::posix::stream_descriptor ready(context, ::fcntl(epoll_, F_DUPFD_CLOEXEC, 0));
+  const int copy = ::fcntl(epoll_, F_DUPFD_CLOEXEC, 0);
+  ORRERY_CHECK(copy >= 0);
+  boost::asio::posix::stream_descriptor ready(context, copy);
   boost::system::error_code error;
   while (!error) {
     co_await ready.async_wait(boost::asio::posix::descriptor_base::wait_read,
@@ -120,6 +123,8 @@ Task<> Poller::Run(boost::asio::io_context& context) {
       }
     }
   }
+  // A worker that hears of no socket any more would be worse than none.
+  ORRERY_CHECK(error == boost::asio::error::operation_aborted);
 }
 
 void Poller::Drop() {

@@ -106,6 +106,7 @@ Result<std::unique_ptr<cluster::Instance>> Node::MakeInstance(
   options.raft.snapshot_folder = std::filesystem::absolute(settings_.data) / "snapshots";
   options.placement.factor = settings_.cluster_replicas;
   options.placement.replace_after = std::chrono::seconds(settings_.cluster_replace_after_s);
+  options.placement.reserve_bytes = store_options.free_bytes_reserve;
   options.limits.placement = options.placement;
   SetKillPoint(settings_.kill_at);
   options.care_interval = std::chrono::milliseconds(settings_.balancer_interval_ms);

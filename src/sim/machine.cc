@@ -230,7 +230,9 @@ Status Machine::BeforeWrite(bool log) {
 Duration Machine::StepTime(Step step) {
   switch (step) {
     case kCommit: return chance_.Mostly(microseconds(50), microseconds(2000)) * disk_factor_;
-    case kApply: return chance_.Mostly(microseconds(10), microseconds(300)) * disk_factor_;
+    case kApply:
+      return chance_.Mostly(microseconds(10), microseconds(300)) *
+             std::max(disk_factor_, apply_factor_);
     case kBlocking: return chance_.Mostly(microseconds(20), microseconds(2000)) * disk_factor_;
     case kSteps: break;
   }

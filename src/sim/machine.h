@@ -45,6 +45,7 @@ class Machine final : public Station {
   void Resume();
   // How much longer than usual its disks take.
   void SlowDisk(uint64_t factor) { disk_factor_ = factor; }
+  void SlowApply(uint64_t factor) { apply_factor_ = factor; }  // while the log goes on
   // From now on the log cannot be written, until the next start.
   void BreakLog() { log_broken_ = true; }
   bool log_broken() const { return log_broken_; }
@@ -107,6 +108,7 @@ class Machine final : public Station {
   bool paused_ = false;
   uint64_t incarnation_ = 0;
   uint64_t disk_factor_ = 1;
+  uint64_t apply_factor_ = 1;
   bool log_broken_ = false;
   bool log_wrote_badly_ = false;  // the first failure has an unknown outcome
   // Death in the middle of a write:

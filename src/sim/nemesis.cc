@@ -1,5 +1,7 @@
 #include "sim/nemesis.h"
 
+#include <algorithm>
+
 namespace orrery::sim {
 
 namespace {
@@ -63,6 +65,17 @@ void Nemesis::Start() {
       Plan(kind.mean, kind.fault);
     }
   }
+  // Another stream: a seed that has none of these is the same run as before there were any.
+  const Kind sharper_kinds[] = {
+      {&Nemesis::Shift, milliseconds(1200), 20},
+      {&Nemesis::SlowHeir, milliseconds(1500), 20},
+  };
+  Chance sharper(world_.seed(), "sharper faults");
+  for (const Kind& kind : sharper_kinds) {
+    if (sharper.Percent(kind.percent)) {
+      Plan(kind.mean, kind.fault);
+    }
+  }
 }
 
 void Nemesis::Plan(Duration mean, Fault fault) {
@@ -86,6 +99,7 @@ void Nemesis::Heal() {
   network_.HealAll();
   for (auto& machine : machines_) {
     machine->SlowDisk(1);
+    machine->SlowApply(1);
     if (machine->up() && (machine->log_broken() || machine->about_to_die())) {
       machine->Die(Death::kKill);
     }
@@ -97,16 +111,21 @@ void Nemesis::Heal() {
   }
 }
 
+std::vector<Machine*> Nemesis::Shuffled() {
+  std::vector<Machine*> machines;
+  for (auto& machine : machines_) {
+    machines.push_back(machine.get());
+  }
+  chance_.Shuffle(machines);
+  return machines;
+}
+
 // --- machines ------------------------------------------------------------------------------------
 
 void Nemesis::Crash() {
   const uint64_t dice = chance_.Below(10);
   const size_t count = dice < 6 ? 1 : dice < 9 ? 2 : machines_.size();
-  std::vector<Machine*> victims;
-  for (auto& machine : machines_) {
-    victims.push_back(machine.get());
-  }
-  chance_.Shuffle(victims);
+  std::vector<Machine*> victims = Shuffled();
   victims.resize(std::min(count, victims.size()));
   for (Machine* machine : victims) {
     CrashOne(*machine);
@@ -253,6 +272,95 @@ void Nemesis::CutOff() {
     });
   }
   Later(chance_.Mostly(milliseconds(200), seconds(4)), [this] { network_.HealCuts(); });
+}
+
+// One half and a bit can elect, then the other half and the same bit: the machines that belong to
+// both lose their power on the way and are back when the second half may elect. What they have
+// promised to the first they must still know.
+void Nemesis::Shift() {
+  std::vector<Machine*> order = Shuffled();
+  const size_t quorum = order.size() / 2 + 1;
+  const size_t first_only = order.size() - quorum;
+  std::vector<NodeId> firsts;
+  std::vector<NodeId> lasts;
+  std::vector<NodeId> both;
+  std::vector<Machine*> losing;
+  const uint64_t slow = chance_.OneIn(2) ? 300 : 30;
+  for (size_t i = 0; i < order.size(); ++i) {
+    (i < first_only ? firsts : i < quorum ? both : lasts).push_back(order[i]->id());
+    if (i >= first_only && i < quorum) {
+      losing.push_back(order[i]);
+      order[i]->SlowDisk(slow);
+    }
+  }
+  world_.Note("shift", {order.front()->id().value(), order.back()->id().value()});
+  CutBetween(firsts, lasts, true);
+  CutBetween(both, lasts, true);
+  for (size_t i = 0; i < quorum; ++i) {
+    for (NodeId lost : lasts) {
+      if (order[i]->speaks() && !order[i]->paused()) {
+        order[i]->OnRefused(lost);
+      }
+    }
+  }
+  Later(chance_.Mostly(milliseconds(2), milliseconds(200)), [this, firsts, both, lasts, losing] {
+    network_.HealCuts();
+    CutBetween(firsts, lasts, true);
+    CutBetween(firsts, both, true);
+    for (Machine* machine : losing) {
+      machine->SlowDisk(1);
+      if (machine->up()) {
+        ++crashes_;
+        machine->Die(Death::kPowerCut);
+      }
+      Revive(*machine, Death::kPowerCut);
+    }
+    Later(chance_.Mostly(milliseconds(50), seconds(4)), [this] { network_.HealCuts(); });
+  });
+}
+
+// A machine comes back to logs that were cut without it, and asks in vain for a snapshot until its
+// leader dies; the next one may have applied little of its log.
+void Nemesis::SlowHeir() {
+  std::vector<Machine*> order = Shuffled();
+  auto leader = std::ranges::find_if(order, [](Machine* machine) {
+    return machine->speaks() &&
+           std::ranges::any_of(machine->node().Report(), &ReplicaReport::leads);
+  });
+  if (order.size() < 3 || leader == order.end()) {
+    return;
+  }
+  std::iter_swap(leader, order.begin() + 2);
+  Machine& behind = *order[0];
+  Machine& slow = *order[1];
+  Machine& victim = *order[2];
+  if (!behind.up()) {
+    return;
+  }
+  world_.Note("slow heir", {behind.id().value(), slow.id().value(), victim.id().value()});
+  ++crashes_;
+  behind.Die(Death::kKill);
+  slow.SlowApply(10'000);
+  Later(chance_.Between(milliseconds(300), milliseconds(800)), [this, order, &behind] {
+    for (size_t i = 2; i < order.size(); ++i) {
+      if (order[i]->speaks()) {
+        order[i]->Post([this](SimNode& node) { node.CutLog(chance_); });
+      }
+    }
+    Revive(behind, Death::kKill);
+    network_.BreakCalls(100);
+  });
+  Later(chance_.Between(milliseconds(1000), milliseconds(1500)), [this, &slow, &victim] {
+    network_.BreakCalls(0);
+    if (victim.up()) {
+      ++crashes_;
+      victim.Die(Death::kKill);
+    }
+    Later(chance_.Between(milliseconds(500), seconds(2)), [this, &slow, &victim] {
+      slow.SlowApply(1);
+      Revive(victim, Death::kKill);
+    });
+  });
 }
 
 void Nemesis::LoseMessages() {

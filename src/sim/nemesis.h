@@ -40,6 +40,8 @@ class Nemesis {
   void Pause();
   void Partition();
   void CutOff();
+  void Shift();
+  void SlowHeir();
   void LoseMessages();
   void SlowLink();
   void BreakCalls();
@@ -51,6 +53,7 @@ class Nemesis {
   void Reshape();
 
   Machine& Any() { return *machines_[chance_.Below(machines_.size())]; }
+  std::vector<Machine*> Shuffled();
   void CutBetween(const std::vector<NodeId>& left, const std::vector<NodeId>& right, bool both);
 
   World& world_;

@@ -28,9 +28,11 @@ std::string Shown(const std::optional<std::string>& value) { return value ? *val
 }  // namespace
 
 void Witness::OnLeading(NodeId node, GroupId group, uint64_t term) {
-  world_.Note("leads", {node.value(), group.value(), term});
   auto [leader, first] = groups_[group].leaders.try_emplace(term, node);
-  totals_.elections += first;
+  if (first) {
+    world_.Note("leads", {node.value(), group.value(), term});
+    ++totals_.elections;
+  }
   if (leader->second != node) {
     world_.Fail("two leaders of group " + group.ToString() + " in term " + std::to_string(term) +
                 ": nodes " + leader->second.ToString() + " and " + node.ToString());
