@@ -122,6 +122,9 @@ rocksdb::DBOptions MakeStoreOptions(const EngineOptions& options, bool recycle,
   db.max_background_jobs = 2;
   // Table files go to the disk evenly, so that no fsync of a log waits behind 64 MB of them.
   db.bytes_per_sync = 1 << 20;
+  // A file takes the room of what is in it. With this a compaction claims room for all of its input
+  // at once, and writes are refused for room that compressed data never takes.
+  db.allow_fallocate = false;
   db.paranoid_checks = true;
 
   // Opening is quick however many files there are: they are looked at when they are first read.

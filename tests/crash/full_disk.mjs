@@ -1,4 +1,5 @@
 // A disk that fills up: writes are refused, reads go on, and writes come back when there is room again.
+import { randomBytes } from "node:crypto";
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import path from "node:path";
 import { Server, until } from "../support/server.mjs";
@@ -41,14 +42,27 @@ async function run(mount) {
   const server = await Server.start({ settings, data: path.join(mount.folder, "data"), log: path.join(mount.work, "log") });
   const connection = new Connection(server.port);
   const random = randomFrom(1);
-  const workload = new Workload(server.port, { name: "full", random, writers: 6, bytes: 20_000 });
+  const light = new Workload(server.port, { name: "light", random, writers: 6, bytes: 20_000 });
+  const workload = new Workload(server.port, { name: "full", random, writers: 6, text: randomBytes(15_000).toString("base64") });
   try {
     await prepare(server.port);
     const first = await create(connection, "first");
     report.claim("there is room at the start", first.status === 201 ? [] : [`${first.status} ${first.text}`]);
 
-    // Fills up under writes, first by the writes themselves, then by a stranger.
+    // What compresses well: 60 MB, several compactions.
     let ballast = fill(mount.folder, reserveMegabytes + 25);
+    light.start({ goOn: true });
+    let lowest = Infinity;
+    const written = () => {
+      lowest = Math.min(lowest, freeMegabytes(mount.folder));
+      return light.acknowledged > 3000 || light.failure;
+    };
+    await until("many writes", written, 60);
+    await light.stop();
+    const early = light.statuses.has(503) || lowest < (reserveMegabytes * 2) / 3;
+    report.claim("what compresses well takes little room, at no time more", early ? [`${lowest.toFixed(1)} MB were free`] : []);
+
+    // Fills up under writes, first by the writes themselves, then by a stranger.
     workload.start({ goOn: true });
     await until("writes are refused", () => workload.statuses.has(503) || workload.failure, 60);
     await workload.stop();
@@ -60,8 +74,10 @@ async function run(mount) {
     report.claim("writers saw no other error than 503", others.map((status) => `${status}: ${workload.statuses.get(status)} times`));
     const database = await connection.send("POST", "/dbs", { body: '{"id":"more"}' });
     report.claim("a new database is refused with 503", database.status === 503 ? [] : [`${database.status} ${database.text}`]);
-    const left = freeMegabytes(mount.folder);
-    report.claim("the reserve is kept", left > reserveMegabytes / 2 ? [] : [`only ${left.toFixed(1)} MB are free`]);
+    // A compaction may take some of the reserve while it runs: that is what it is for.
+    const kept = () => freeMegabytes(mount.folder) > (reserveMegabytes * 2) / 3;
+    await until("the reserve is free", kept, 20).catch(() => null);
+    report.claim("the reserve is kept", kept() ? [] : [`only ${freeMegabytes(mount.folder).toFixed(1)} MB are free`]);
     report.claim("reads go on, and give everything acknowledged", await workload.check());
     const read = await connection.send("GET", `${docs}/first`, { headers: { "x-ms-documentdb-partitionkey": '["probe"]' } });
     report.claim("a point read goes on", read.status === 200 ? [] : [`${read.status} ${read.text}`]);
@@ -84,7 +100,7 @@ async function run(mount) {
     rmSync(ballast);
     if (server.alive()) await server.kill();
     await server.up();
-    report.claim("after a restart everything acknowledged is there", [...(await workload.check()), ...(await hard.check())]);
+    report.claim("after a restart everything acknowledged is there", [...(await light.check()), ...(await workload.check()), ...(await hard.check())]);
     const last = await create(connection, "last");
     report.claim("after a restart writes are taken", last.status === 201 ? [] : [`${last.status} ${last.text}`]);
     await server.stop();

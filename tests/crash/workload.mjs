@@ -81,10 +81,10 @@ export async function readFeed(connection, pk) {
 }
 
 class Writer {
-  constructor(pk, random, bytes) {
+  constructor(pk, random, text) {
     this.pk = pk;
     this.random = random;
-    this.text = "x".repeat(bytes);
+    this.text = text;
     this.items = new Map(); // id -> etag of what was acknowledged; null: not yet
     this.unsure = null; // ids of the request without an answer
     this.unknown = new Set(); // ids of requests that were answered with an error
@@ -186,9 +186,10 @@ class Writer {
 }
 
 export class Workload {
-  constructor(port, { name, writers = 12, random, bytes = 200 }) {
+  // `text`: what every item holds; by default `bytes` of one letter, which take next to nothing on the disk.
+  constructor(port, { name, writers = 12, random, bytes = 200, text = "x".repeat(bytes) }) {
     this.port = port;
-    this.writers = Array.from({ length: writers }, (_, i) => new Writer(`${name}-${i}`, random, bytes));
+    this.writers = Array.from({ length: writers }, (_, i) => new Writer(`${name}-${i}`, random, text));
     this.statuses = new Map();
     this.failure = null;
     this.stopped = false;
