@@ -31,7 +31,8 @@ install_missing() {
 configure() {
   local folder=$1 rocksdb libraft; shift
   rocksdb=$(tools/build_rocksdb) && libraft=$(tools/build_libraft) || return 1
-  [ -e "$folder/build.ninja" ] && [ "$folder/build.ninja" -nt CMakeLists.txt ] && return
+  [ -e "$folder/build.ninja" ] && [ "$folder/build.ninja" -nt CMakeLists.txt ] &&
+    grep -qxF "ORRERY_ROCKSDB:PATH=$rocksdb" "$folder/CMakeCache.txt" && return
   mkdir -p build
   flock build/lock cmake -G Ninja -S . -B "$folder" \
     -DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19 \
