@@ -23,20 +23,31 @@ Step Failed(Next wait) {
 HttpStream::HttpStream(runtime::Worker& worker, int socket, std::shared_ptr<const TlsContext> tls)
     : socket_(socket), poller_(worker.poller()), tls_context_(std::move(tls)) {}
 
+HttpStream::HttpStream(runtime::Worker& worker, HttpStream&& other)
+    : socket_(std::exchange(other.socket_, -1)),
+      poller_(worker.poller()),
+      tls_context_(other.tls_context_),
+      tls_(std::move(other.tls_)),
+      aborted_(std::exchange(other.aborted_, true)) {
+  other.poller_.GiveUp(std::exchange(other.place_, 0), socket_);
+}
+
 HttpStream::~HttpStream() {
   tls_.reset();
   poller_.Remove(place_);
-  ::close(socket_);
+  if (socket_ >= 0) {
+    ::close(socket_);
+  }
 }
 
 bool HttpStream::Open() {
   int on = 1;
   ::setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-  place_ = poller_.Add(socket_);
+  place_ = place_ != 0 ? place_ : poller_.Add(socket_);
   if (place_ == 0) {
     return false;
   }
-  if (tls_context_ != nullptr) {
+  if (tls_context_ != nullptr && tls_ == nullptr) {
     tls_ = std::make_unique<TlsSession>(*tls_context_, socket_);
   }
   return true;

@@ -21,10 +21,13 @@ class HttpStream {
  public:
   // Owns `socket`, which must not block. `tls` may be null: plain.
   HttpStream(runtime::Worker& worker, int socket, std::shared_ptr<const TlsContext> tls);
+  // Goes on at another worker with what `other` was, which is of no more use. On the worker of
+  // `other`. REQUIRES: nobody waits there.
+  HttpStream(runtime::Worker& worker, HttpStream&& other);
   ~HttpStream();
   HttpStream(const HttpStream&) = delete;
 
-  // Joins the event loop; false if it cannot. Before anything else, on the worker.
+  // Joins the event loop, if it has not; false if it cannot. Before anything else, on the worker.
   bool Open();
   bool secure() const { return tls_context_ != nullptr; }
 
@@ -47,7 +50,7 @@ class HttpStream {
   Step ReadPlain(char* to, size_t size);
   Step WritePlain(std::string_view first, std::string_view second);
 
-  const int socket_;
+  int socket_;  // -1: another one has it
   runtime::Poller& poller_;
   runtime::Poller::Place place_ = 0;  // after Open()
   const std::shared_ptr<const TlsContext> tls_context_;

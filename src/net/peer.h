@@ -2,13 +2,18 @@
 //
 //   frame   = length u32 (of what follows), kind u8, request id u64, message
 //   kind    = 1 hello, 2 call, 3 answer, 4 one way, 5 refusal, 6 not handled, 7 failed
-//   hello   = magic u32, major u8, minor u8, cluster id u64, node id u32, what later minors add
+//   hello   = magic u32, major u8, minor u8, cluster id u64, node id u32, worker u32 (since minor 1),
+//             what later minors add
 //   refusal = text; the connection ends
 //
 // A connection begins with TLS (if there is one) and a hello from each side. A newer major version,
 // another cluster, or another node than the one that was called ends it, with a line in both logs.
 // Then the side that connected sends calls and one-way frames, and the other one sends answers. The
 // request id of a one-way frame is 0.
+//
+// The side that was called goes on with a connection at its worker of the same number as the one of
+// the other side: what one worker of a node sends arrives at one worker, and a replica set has the
+// same number on all nodes.
 //
 // Limits: a frame over kFrameBytesMax closes the connection. At most kInFlightMax calls wait for
 // their answers on one connection, and `waiting_bytes_max` bytes for the socket (one frame always
@@ -38,7 +43,7 @@ class ClusterTls;
 inline constexpr size_t kFrameBytesMax = 32 << 20;
 inline constexpr size_t kInFlightMax = 4096;
 inline constexpr uint8_t kPeerProtocolMajor = 1;
-inline constexpr uint8_t kPeerProtocolMinor = 0;
+inline constexpr uint8_t kPeerProtocolMinor = 1;
 
 // What this node says of itself in a hello. Zero: it does not know yet. May change at any time; new
 // connections say what it is then.

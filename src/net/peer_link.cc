@@ -73,6 +73,19 @@ PeerLink::PeerLink(runtime::Worker& worker, int socket, TlsRole role, const Peer
   Watch(socket);
 }
 
+PeerLink::PeerLink(runtime::Worker& worker, PeerLink&& other)
+    : worker_(worker),
+      role_(other.role_),
+      options_(other.options_),
+      stream_(worker, std::move(other.stream_)),
+      peer_(other.peer_),
+      worker_there_(other.worker_there_),
+      closed_(std::exchange(other.closed_, true)),
+      greeted_(true),
+      in_(std::move(other.in_)),
+      begin_(other.begin_),
+      end_(other.end_) {}
+
 Task<Status> PeerLink::Greet(NodeId expected) {
   if (closed_ || !stream_.Open()) {
     co_return Status(Code::kUnavailable, "the connection was closed");
@@ -99,11 +112,12 @@ Task<Status> PeerLink::Greet(NodeId expected) {
   if (!checked.ok()) {
     co_return checked;
   }
-  if (role_ == TlsRole::kServer) {
-    Send(FrameKind::kHello, 0, MakeHello());
-  }
   greeted_ = true;
   co_return Status::Ok();
+}
+
+bool PeerLink::Welcome() {
+  return !closed_ && stream_.Open() && Send(FrameKind::kHello, 0, MakeHello());
 }
 
 Task<Status> PeerLink::ReceiveHello(NodeId expected) {
@@ -155,6 +169,7 @@ std::string PeerLink::MakeHello() const {
   encoder.U8(kPeerProtocolMinor);
   encoder.U64(options_.identity->cluster.load());
   encoder.U32(options_.identity->node.load());
+  encoder.U32(static_cast<uint32_t>(worker_.index()));  // since minor 1
   return hello;
 }
 
@@ -169,7 +184,7 @@ Status PeerLink::CheckHello(std::string_view hello, NodeId expected) {
     return Objection("protocol " + std::to_string(major) + " is newer than " +
                      std::to_string(options_.protocol_major));
   }
-  decoder.U8();  // minor: what it adds comes last
+  uint8_t minor = decoder.U8();  // what it adds comes last
   uint64_t cluster = decoder.U64();
   NodeId node(decoder.U32());
   if (!decoder.ok()) {
@@ -185,6 +200,12 @@ Status PeerLink::CheckHello(std::string_view hello, NodeId expected) {
                      expected.ToString());
   }
   peer_ = node;
+  if (minor >= 1) {
+    worker_there_ = decoder.U32();
+    if (!decoder.ok()) {
+      return Objection("the hello is too short");
+    }
+  }
   return Status::Ok();
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -40,9 +41,19 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   // Owns `socket`, which must not block; `role` says which side connected.
   PeerLink(runtime::Worker& worker, int socket, TlsRole role, const PeerOptions& options);
 
+  // Goes on at another worker with what `other` was, which is of no more use. On the worker of
+  // `other`. REQUIRES: `other` is of the side that was called, between Greet and Welcome.
+  PeerLink(runtime::Worker& worker, PeerLink&& other);
+
   // TLS and hellos, within the time to connect. `expected`: the node that should answer; 0: any.
+  // The side that was called has then heard the hello of the other one, and says its own by
+  // Welcome.
   runtime::Task<Status> Greet(NodeId expected);
+  // False: the link is closed.
+  bool Welcome();
   NodeId peer() const { return peer_; }  // after Greet; 0: not a member
+  // Of the other side, after Greet: the number of the worker that it is at there, if it tells.
+  std::optional<uint32_t> worker_there() const { return worker_there_; }
 
   // False: too much waits already, or the link is closed.
   bool Send(FrameKind kind, uint64_t id, std::string_view message);
@@ -74,6 +85,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   const PeerOptions options_;
   HttpStream stream_;
   NodeId peer_;
+  std::optional<uint32_t> worker_there_;
   bool closed_ = false;
   bool greeted_ = false;
   bool late_ = false;
@@ -84,7 +96,7 @@ class PeerLink : public std::enable_shared_from_this<PeerLink> {
   std::string waiting_;
   bool flushing_ = false;
 
-  const std::unique_ptr<char[]> in_;
+  std::unique_ptr<char[]> in_;
   size_t begin_ = 0;  // received and not yet used: [begin_, end_)
   size_t end_ = 0;
   // A frame larger than `in_`, of which `large_have_` bytes of its message are here.

@@ -132,6 +132,11 @@ struct PeerServer::Body : std::enable_shared_from_this<PeerServer::Body> {
   void Admit(tcp::socket socket, runtime::Worker& worker);
   static Task<> Serve(std::shared_ptr<Body> self, std::shared_ptr<PeerLink> link,
                       std::string address, runtime::Gate::Pass pass);
+  // From the welcome to the end.
+  static Task<> Talk(std::shared_ptr<Body> self, std::shared_ptr<PeerLink> link,
+                     std::string address, runtime::Gate::Pass pass);
+  // The link at the worker where it should be.
+  std::shared_ptr<PeerLink> InPlace(std::shared_ptr<PeerLink> link);
   void LogRefusal(const std::string& address, const std::string& why);
 
   runtime::WorkerPool& workers;
@@ -145,6 +150,7 @@ struct PeerServer::Body : std::enable_shared_from_this<PeerServer::Body> {
 
   std::mutex mutex;
   std::set<std::shared_ptr<PeerLink>> open;
+  bool closing = false;
   size_t greeting = 0;
   std::string logged;
   Instant logged_at;
@@ -193,9 +199,34 @@ Task<> PeerServer::Body::Serve(std::shared_ptr<Body> self, std::shared_ptr<PeerL
     std::lock_guard lock(self->mutex);
     --self->greeting;
   }
-  if (!greeted.ok()) {
-    self->LogRefusal(address, greeted.message());
-  } else {
+  if (greeted.ok()) {
+    link = self->InPlace(std::move(link));
+    runtime::Worker& worker = link->worker();
+    worker.Spawn(Talk(self, std::move(link), std::move(address), std::move(pass)));
+    co_return;
+  }
+  self->LogRefusal(address, greeted.message());
+  link->Close();
+  std::lock_guard lock(self->mutex);
+  self->open.erase(link);
+}
+
+std::shared_ptr<PeerLink> PeerServer::Body::InPlace(std::shared_ptr<PeerLink> link) {
+  runtime::Worker& here = link->worker();
+  runtime::Worker& wanted = workers.at(link->worker_there().value_or(here.index()));
+  std::lock_guard lock(mutex);
+  if (&wanted == &here || closing) {
+    return link;
+  }
+  auto moved = std::make_shared<PeerLink>(wanted, std::move(*link));
+  open.erase(link);
+  open.insert(moved);
+  return moved;
+}
+
+Task<> PeerServer::Body::Talk(std::shared_ptr<Body> self, std::shared_ptr<PeerLink> link,
+                              std::string address, runtime::Gate::Pass pass) {
+  if (link->Welcome()) {
     if (self->handlers->on_hello) {
       self->handlers->on_hello(link->peer());
     }
@@ -266,6 +297,7 @@ void PeerServer::Stop() {
   closed.get_future().get();
   {
     std::lock_guard lock(body_->mutex);
+    body_->closing = true;
     for (const auto& link : body_->open) {
       link->worker().Post([link] { link->Close(); });
     }

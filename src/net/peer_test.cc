@@ -167,7 +167,7 @@ std::string Hello(uint8_t major = kPeerProtocolMajor, uint64_t cluster = 0, uint
   encoder.Raw("of a later minor version");
   return Frame(1, 0, hello);
 }
-constexpr size_t kHelloBytes = 13 + 18;
+constexpr size_t kHelloBytes = 13 + 22;
 
 TEST_F(PeerTest, AFrameOverTheLimitOrTooShortClosesTheConnection) {
   Serve(Answer);
@@ -234,7 +234,7 @@ TEST_F(PeerTest, AnotherClusterIsRefusedAndAnUnknownOneIsNot) {
   TestClient unknown(server->port());
   unknown.Send(Hello(kPeerProtocolMajor, 0, 1));
   EXPECT_EQ(unknown.ReceiveBytes(kHelloBytes).substr(0, 13),
-            Hello().substr(0, 3) + "\x1b" + Hello().substr(4, 9));
+            Hello().substr(0, 3) + "\x1f" + Hello().substr(4, 9));
   EXPECT_TRUE(Call("x").get());
 }
 
@@ -320,6 +320,18 @@ TEST_F(PeerTest, OneWayFramesKeepTheirOrderBesideCalls) {
   }
   EXPECT_EQ(options.counters->frames_dropped, 0u);
   EXPECT_GE(options.counters->frames_received, kCount);
+}
+
+TEST_F(PeerTest, WhatAWorkerSendsArrivesAtTheWorkerOfTheSameNumber) {
+  PeerHandlers handlers;
+  handlers.on_call = [](NodeId, std::string) -> Task<std::string> {
+    co_return std::to_string(runtime::Worker::Current()->index());
+  };
+  Serve(std::move(handlers));
+  // Whoever connects first: the server takes its workers in turn before it knows.
+  for (size_t worker : {1, 0, 1, 0}) {
+    EXPECT_EQ(*Call("where?", worker).get(), std::to_string(worker));
+  }
 }
 
 TEST_F(PeerTest, APeerThatStopsReadingTakesNoMoreThanTheLimit) {

@@ -134,7 +134,7 @@ void RaftHost::OnFrame(NodeId from, std::string frame) {
     log::Warning("a frame of another version from a node", {{"node", from.ToString()}});
     return;
   }
-  // One post per worker, however many groups the frame is for.
+  // One post per worker, however many groups the frame is for. Most are for this one (net/peer.h).
   struct Part {
     std::shared_ptr<RaftReplicaSet> set;
     ReplicaId from;
@@ -152,22 +152,22 @@ void RaftHost::OnFrame(NodeId from, std::string frame) {
       continue;
     }
     auto set = Find(group);
-    if (set != nullptr && set->replica() == to) {
+    if (set == nullptr || set->replica() != to) {
+      continue;
+    }
+    if (set->worker().IsCurrent()) {
+      set->Receive(from, from_replica, kind, body);
+    } else {
       runtime::Worker* worker = &set->worker();
       parts[worker].push_back({std::move(set), from_replica, kind, std::string(body)});
     }
   }
   for (auto& [worker, list] : parts) {
-    auto deliver = [from, list = std::move(list)] {
+    worker->Post([from, list = std::move(list)] {
       for (const Part& part : list) {
         part.set->Receive(from, part.from, part.kind, part.body);
       }
-    };
-    if (worker->IsCurrent()) {
-      deliver();
-    } else {
-      worker->Post(std::move(deliver));
-    }
+    });
   }
 }
 

@@ -53,6 +53,11 @@ void Poller::Remove(Place place) {
   }
 }
 
+void Poller::GiveUp(Place place, int socket) {
+  ::epoll_ctl(epoll_, EPOLL_CTL_DEL, socket, nullptr);
+  Remove(place);
+}
+
 // REQUIRES: mutex_.
 Poller::Slot* Poller::Find(Place place) {
   const auto index = static_cast<uint32_t>(place);

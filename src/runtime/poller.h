@@ -7,7 +7,8 @@
 //
 // It owns who waits, as the loop owns its work: Drop() unwinds them at the end.
 //
-// Add, Wait and what it resumes: on the worker. Remove: anywhere, once nobody waits for the socket.
+// Add, Wait and what it resumes: on the worker. Remove and GiveUp: anywhere, once nobody waits for
+// the socket.
 #pragma once
 
 #include <cstddef>
@@ -37,6 +38,8 @@ class Poller {
   Place Add(int socket);
   // Nothing is said of it any more. REQUIRES: the socket is closed next.
   void Remove(Place place);
+  // The same of a socket that lives on, at another worker.
+  void GiveUp(Place place, int socket);
   // Returns when the socket has become ready, or broken, since the last wait for it; sometimes it
   // is not, so try and wait again.
   Task<> Wait(Place place, Readiness what);
