@@ -6,10 +6,12 @@ import time
 
 from harness import processes
 from harness.cluster import PARTITION_THROUGHPUT, Cluster, Etcd, etcd_version, running, wait_until
+from harness.cql_cases import cassandra_of
 from harness.pairs import check_goals, compare, cores, timed
 
 OUTSTANDING = (32, 128)
-ETCD_STREAMS = 4  # calls at once on each connection: what etcd did best with
+STREAMS = 4  # calls at once on each connection, of gRPC and of CQL: what etcd did best with
+LOCAL_QUORUM, SERIAL = 6, 8
 EIGHT = 8
 
 
@@ -20,7 +22,7 @@ def where(members, leader):
 
 def etcd_side(arguments, command, etcd, leader, outstanding, load_core):
     return lambda: processes.load(command, etcd, load_core, items=arguments.items, connections=outstanding,
-                                  streams=ETCD_STREAMS, **where(etcd, leader), **timed(arguments))
+                                  streams=STREAMS, **where(etcd, leader), **timed(arguments))
 
 
 def orrery_side(arguments, command, cluster, container, leader, outstanding, load_core):
@@ -28,30 +30,53 @@ def orrery_side(arguments, command, cluster, container, leader, outstanding, loa
                                   container=container, **where(cluster, leader), **timed(arguments))
 
 
+def cql_side(arguments, command, cluster, consistency, outstanding, load_core):
+    """Through the leader of the table bench.items, with as many calls on a connection as etcd has."""
+    server = cluster.servers[cluster.leader_of("items")]
+    cassandra = cassandra_of(server, cluster.folder)
+    cassandra.pid = cluster.pid
+    return lambda: processes.load(command, cassandra, load_core, items=arguments.items, connections=outstanding,
+                                  streams=STREAMS, consistency=consistency, metrics_port=server.port,
+                                  **timed(arguments))
+
+
+def fill_cql(orrery, items):
+    processes.load("cql-setup", cassandra_of(orrery.servers[0], orrery.folder), items=items, connections=64, streams=8)
+    orrery.wait_until_whole("items")
+
+
+def write_goals(summary):
+    return [("ratio to etcd", summary["ratio"], "at least", 3),
+            ("CPU-us per write over all nodes", summary["b"].get("server_cpu_us_per_op"), "at most", 140)]
+
+
 def cluster(arguments):
-    """Creates of 1 KB in four synced replicas (quorum of three) beside puts of 1 KB in etcd's three (of two)."""
+    """New items of 1 KB in four synced replicas (quorum of three) beside puts of 1 KB in etcd's three (of two)."""
     server_core, load_core = cores(arguments)
     results = []
     with processes.scratch_folder() as folder, running(Etcd(folder, server_core)) as etcd, \
             running(Cluster(folder, core=server_core)) as orrery:
+        fill_cql(orrery, 1000)
         processes.load("sql-setup", orrery, items=1000, container="one", throughput=PARTITION_THROUGHPUT)
         processes.load("sql-setup", orrery, items=1000, container="eight", throughput=EIGHT * PARTITION_THROUGHPUT)
         orrery.wait_until_whole("one")
         orrery.wait_until_whole("eight")
+
+        def case(what, to_leader, outstanding, orrery_side):
+            etcd_leader = etcd.leader() if to_leader else None
+            results.append(compare(
+                arguments, f"cluster: new item of 1 KB, 4 replicas, against etcd's put, 3 members; {what}, "
+                f"{outstanding} at once", ("etcd", "orrery"), etcd.servers + orrery.servers,
+                etcd_side(arguments, "etcd-write", etcd, etcd_leader, outstanding, load_core), orrery_side,
+                write_goals))
+
         for outstanding in OUTSTANDING:
-            for container, what, to_leader in (("one", "1 partition, through the leader's node", True),
-                                               ("eight", "8 partitions, through any node", False)):
-                etcd_leader = etcd.leader() if to_leader else None
-                leader = orrery.leader_of(container) if to_leader else None
-                results.append(compare(
-                    arguments, f"cluster: create of 1 KB, 4 replicas, against etcd's put, 3 members; {what}, "
-                    f"{outstanding} at once", ("etcd", "orrery"), etcd.servers + orrery.servers,
-                    etcd_side(arguments, "etcd-write", etcd, etcd_leader, outstanding, load_core),
-                    orrery_side(arguments, "sql-write", orrery, container, leader, outstanding, load_core),
-                    lambda summary: [
-                        ("ratio to etcd", summary["ratio"], "at least", 3),
-                        ("CPU-us per write over all nodes", summary["b"].get("server_cpu_us_per_op"), "at most",
-                         140)]))
+            case("CQL, 1 partition, through the leader's node", True, outstanding,
+                 cql_side(arguments, "cql-insert", orrery, LOCAL_QUORUM, outstanding, load_core))
+            case("SQL, 1 partition, through the leader's node", True, outstanding,
+                 orrery_side(arguments, "sql-write", orrery, "one", orrery.leader_of("one"), outstanding, load_core))
+            case("SQL, 8 partitions, through any node", False, outstanding,
+                 orrery_side(arguments, "sql-write", orrery, "eight", None, outstanding, load_core))
         return {"etcd": etcd_version(), "comparisons": results}
 
 
@@ -63,6 +88,7 @@ def strong(arguments):
         processes.load("etcd-setup", etcd, items=arguments.items, connections=128)
         for how, settings in (("by a round", {}), ("by lease", {"cluster.lease_reads": "true"})):
             with running(Cluster(folder, {"account.consistency": "Strong", **settings}, server_core)) as orrery:
+                fill_cql(orrery, arguments.items)
                 processes.load("sql-setup", orrery, items=arguments.items, container="one",
                                throughput=PARTITION_THROUGHPUT)
                 orrery.wait_until_whole("one")
@@ -72,16 +98,22 @@ def strong(arguments):
 
 def strong_reads(arguments, how, etcd, orrery, load_core):
     results = []
+
+    def case(what, to_leader, outstanding, orrery_side):
+        etcd_leader = etcd.leader() if to_leader else None
+        results.append(compare(
+            arguments, f"strong: Strong read of 1 KB {how} against etcd's linearizable read; {what}, "
+            f"{outstanding} at once", ("etcd", "orrery"), etcd.servers + orrery.servers,
+            etcd_side(arguments, "etcd-read", etcd, etcd_leader, outstanding, load_core), orrery_side,
+            lambda summary: [("ratio to etcd", summary["ratio"], "at least", 6)]))
+
     for outstanding in OUTSTANDING:
-        for what, to_leader in (("through the leader's node", True), ("through any node", False)):
-            etcd_leader = etcd.leader() if to_leader else None
-            leader = orrery.leader_of("one") if to_leader else None
-            results.append(compare(
-                arguments, f"strong: Strong read of 1 KB {how} against etcd's linearizable read; {what}, "
-                f"{outstanding} at once", ("etcd", "orrery"), etcd.servers + orrery.servers,
-                etcd_side(arguments, "etcd-read", etcd, etcd_leader, outstanding, load_core),
-                orrery_side(arguments, "sql-read", orrery, "one", leader, outstanding, load_core),
-                lambda summary: [("ratio to etcd", summary["ratio"], "at least", 6)]))
+        case("CQL, through the leader's node", True, outstanding,
+             cql_side(arguments, "cql-read", orrery, SERIAL, outstanding, load_core))
+        for what, leader in (("SQL, through the leader's node", orrery.leader_of("one")),
+                             ("SQL, through any node", None)):
+            case(what, leader is not None, outstanding,
+                 orrery_side(arguments, "sql-read", orrery, "one", leader, outstanding, load_core))
     return results
 
 

@@ -136,12 +136,12 @@ Result<std::string> Prepare(int socket, std::string_view text) {
   return answer.substr(6, size);
 }
 
-// The body of EXECUTE: LOCAL_ONE, values.
-void AppendExecute(std::string_view id, std::initializer_list<std::string_view> values,
-                   std::string& out) {
+// The body of EXECUTE.
+void AppendExecute(std::string_view id, uint16_t consistency,
+                   std::initializer_list<std::string_view> values, std::string& out) {
   AppendShort(id.size(), out);
   out += id;
-  AppendShort(0x0A, out);
+  AppendShort(consistency, out);
   out += '\x01';
   AppendShort(values.size(), out);
   for (std::string_view value : values) {
@@ -158,9 +158,7 @@ std::string IntBytes(uint64_t value) {
   return bytes;
 }
 
-}  // namespace
-
-Result<CqlStatements> PrepareCql(const Endpoint& endpoint, const CqlData& data) {
+Result<CqlStatements> PrepareAt(const Endpoint& endpoint, const CqlData& data) {
   ORRERY_TRY(int socket, Connect(endpoint));
   const std::string scans = fmt::format("bench.scans_{}", data.row_bytes);
   auto run = [&]() -> Result<CqlStatements> {
@@ -185,6 +183,16 @@ Result<CqlStatements> PrepareCql(const Endpoint& endpoint, const CqlData& data) 
   };
   auto statements = run();
   close(socket);
+  return statements;
+}
+
+}  // namespace
+
+Result<CqlStatements> PrepareCql(const std::vector<Endpoint>& nodes, const CqlData& data) {
+  CqlStatements statements;
+  for (const Endpoint& node : nodes) {
+    ORRERY_TRY(statements, PrepareAt(node, data));  // a statement has the same id everywhere
+  }
   return statements;
 }
 
@@ -220,13 +228,13 @@ void CqlSetupWorkload::Append(uint64_t number, std::string& request) const {
   const uint64_t chance = SeededRandom(number).Next();
   const std::string_view text = std::string_view(filler_).substr(chance % kFillerBytes);
   if (number < data_.items) {
-    AppendExecute(statements_.insert, {KeyOfItem(number), text.substr(0, data_.value_bytes)},
-                  request);
+    AppendExecute(statements_.insert, data_.consistency,
+                  {KeyOfItem(number), text.substr(0, data_.value_bytes)}, request);
     return;
   }
   const uint64_t row = number - data_.items;
   const uint64_t rows = data_.scan_rows * kScanPartitionFactor;
-  AppendExecute(statements_.insert_row,
+  AppendExecute(statements_.insert_row, data_.consistency,
                 {IntBytes(row / rows), IntBytes(row % rows), text.substr(0, data_.row_bytes)},
                 request);
 }
@@ -258,19 +266,22 @@ CqlWorkload::CqlWorkload(CqlData data, CqlStatements statements, Kind kind, doub
       kind_(kind),
       read_share_(read_share),
       filler_(MakeFiller(kFillerBytes + data.value_bytes)),
+      new_keys_(fmt::format("new-{:x}-", seed)),
       random_(seed) {}
 
 bool CqlWorkload::Next(std::string& request, uint64_t& /*number*/) {
   const uint64_t chance = random_.Next();
   if (kind_ == Kind::kScans) {
-    AppendExecute(statements_.scan, {IntBytes(chance % kScanPartitions)}, request);
+    AppendExecute(statements_.scan, data_.consistency, {IntBytes(chance % kScanPartitions)},
+                  request);
     return true;
   }
-  const std::string key = KeyOfItem(chance % data_.items);
+  const std::string key = kind_ == Kind::kNewRows ? fmt::format("{}{:x}", new_keys_, made_++)
+                                                  : KeyOfItem(chance % data_.items);
   if (static_cast<double>(random_.Next() >> 11) * 0x1p-53 < read_share_) {
-    AppendExecute(statements_.select, {key}, request);
+    AppendExecute(statements_.select, data_.consistency, {key}, request);
   } else {
-    AppendExecute(statements_.insert,
+    AppendExecute(statements_.insert, data_.consistency,
                   {key, std::string_view(filler_).substr(chance % kFillerBytes, data_.value_bytes)},
                   request);
   }

@@ -20,8 +20,9 @@ namespace orrery::load {
 struct CqlData {
   uint64_t items = 0;
   size_t value_bytes = 1024;
-  uint64_t scan_rows = 100;  // rows that a scan reads
-  size_t row_bytes = 100;    // in each of them; every size has its own table
+  uint64_t scan_rows = 100;     // rows that a scan reads
+  size_t row_bytes = 100;       // in each of them; every size has its own table
+  uint16_t consistency = 0x0A;  // of all requests but the first ones: LOCAL_ONE
 };
 
 // The ids of the statements, as the server has named them.
@@ -32,8 +33,8 @@ struct CqlStatements {
   std::string scan;
 };
 
-// Makes the tables if they are not there, and prepares the statements.
-Result<CqlStatements> PrepareCql(const Endpoint& endpoint, const CqlData& data);
+// Makes the tables if they are not there, and prepares the statements at every node.
+Result<CqlStatements> PrepareCql(const std::vector<Endpoint>& nodes, const CqlData& data);
 
 struct CqlOptions {
   LoopOptions loop;
@@ -67,7 +68,7 @@ class CqlSetupWorkload final : public Workload {
 // Reads, writes and scans of random rows, for ever.
 class CqlWorkload final : public Workload {
  public:
-  enum class Kind : uint8_t { kPoints, kScans };
+  enum class Kind : uint8_t { kPoints, kScans, kNewRows };
   CqlWorkload(CqlData data, CqlStatements statements, Kind kind, double read_share, uint64_t seed);
   bool Next(std::string& request, uint64_t& number) override;
 
@@ -77,6 +78,8 @@ class CqlWorkload final : public Workload {
   const Kind kind_;
   const double read_share_;
   const std::string filler_;
+  const std::string new_keys_;  // what the keys of new rows begin with
+  uint64_t made_ = 0;           // of them
   SeededRandom random_;
 };
 

@@ -9,9 +9,10 @@
 namespace orrery::load {
 namespace {
 
-constexpr std::string_view kCommands[] = {
-    "http",      "sql-setup",  "sql-read",  "sql-write", "sql-upsert", "sql-mixed", "etcd-setup",
-    "etcd-read", "etcd-write", "cql-setup", "cql-read",  "cql-write",  "cql-mixed", "cql-scan"};
+constexpr std::string_view kCommands[] = {"http",       "sql-setup", "sql-read",   "sql-write",
+                                          "sql-upsert", "sql-mixed", "etcd-setup", "etcd-read",
+                                          "etcd-write", "cql-setup", "cql-read",   "cql-write",
+                                          "cql-insert", "cql-mixed", "cql-scan"};
 // The server accepts a signature for 15 minutes, and all are made before the run.
 constexpr double kSecondsMax = 600;
 
@@ -70,6 +71,8 @@ std::vector<Option> OptionTable(Options& options) {
       {"--indexing", "sql-setup: none or default (none)", indexing},
       {"--row-bytes", "cql-setup, cql-scan: value in each row of the table for scans (100)",
        Number<size_t>(options.row_bytes, 1)},
+      {"--consistency", "cql: the number of a level (10: LOCAL_ONE; 6: LOCAL_QUORUM; 8: SERIAL)",
+       Number<uint16_t>(options.consistency, 0)},
       {"--read-share", "sql-mixed, cql-mixed: share of reads, the rest upserts (0.5)",
        Number<double>(options.read_share, 0)},
       {"--connections", "busy connections, over all threads (32)",

@@ -22,6 +22,7 @@ struct Options {
   double rate = 0;
   double read_share = 0.5;
   size_t row_bytes = 100;
+  uint16_t consistency = 0x0A;  // LOCAL_ONE
   int streams = 4;
   std::vector<int> pids;
   std::vector<int> ports;

@@ -48,7 +48,8 @@ std::optional<T> Sum(const std::vector<int>& pids, std::optional<T> (*of)(int pi
 CqlData DataOf(const Options& options) {
   return {.items = options.sql.items,
           .value_bytes = options.sql.item_bytes,
-          .row_bytes = options.row_bytes};
+          .row_bytes = options.row_bytes,
+          .consistency = options.consistency};
 }
 
 // The loops of one run, a thread each.
@@ -295,7 +296,7 @@ Result<Report> RunEtcd(const Options& options) {
 
 Result<Report> RunCql(const Options& options) {
   const CqlData data = DataOf(options);
-  ORRERY_TRY(CqlStatements statements, PrepareCql(options.sql.endpoint, data));
+  ORRERY_TRY(CqlStatements statements, PrepareCql(options.endpoints, data));
   if (options.command == "cql-setup") {
     return RunToTheEnd(options, [&](int thread) {
       return std::make_unique<CqlSetupWorkload>(data, statements, thread, options.threads);
@@ -304,8 +305,9 @@ Result<Report> RunCql(const Options& options) {
   const double read_share = options.command == "cql-read"    ? 1
                             : options.command == "cql-mixed" ? options.read_share
                                                              : 0;
-  const auto kind =
-      options.command == "cql-scan" ? CqlWorkload::Kind::kScans : CqlWorkload::Kind::kPoints;
+  const auto kind = options.command == "cql-scan"     ? CqlWorkload::Kind::kScans
+                    : options.command == "cql-insert" ? CqlWorkload::Kind::kNewRows
+                                                      : CqlWorkload::Kind::kPoints;
   auto stamp = static_cast<uint64_t>(NowNanos());
   return RunTimed(options, [&](int thread) {
     return std::make_unique<CqlWorkload>(data, statements, kind, read_share,
