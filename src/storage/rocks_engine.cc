@@ -101,27 +101,17 @@ const rocksdb::Snapshot* Unwrap(const Snapshot* snapshot) {
 rocksdb::ReadOptions ToReadOptions(ReadMode mode, const Snapshot* snapshot) {
   rocksdb::ReadOptions read;
   read.snapshot = Unwrap(snapshot);
-  if (mode == ReadMode::kMemoryOnly) {
-    read.read_tier = rocksdb::kBlockCacheTier;
-  }
   read.fill_cache = mode != ReadMode::kPassing;
   return read;
 }
 
-// Moves a value that was found to where it is wanted. RocksDB says ok and sets nothing if the key
-// may be in a file that is not open and may not be opened.
-Status Take(rocksdb::PinnableSlice& found, std::string* value) {
+// Moves a value that was found to where it is wanted.
+void Take(rocksdb::PinnableSlice& found, std::string* value) {
   if (found.IsPinned()) {
     value->assign(found.data(), found.size());
-    return Status::Ok();
-  }
-  if (found.data() != found.GetSelf()->data()) {
-    return Status(Code::kWouldBlock);
-  }
-  if (found.GetSelf() != value) {
+  } else if (found.GetSelf() != value) {
     *value = std::move(*found.GetSelf());
   }
-  return Status::Ok();
 }
 
 // Of reads; see Engine::damage_met.
@@ -241,17 +231,17 @@ class RocksEngine final : public Engine {
 
   Status Get(SpaceIndex space, std::string_view key, std::string* value, ReadMode mode,
              const Snapshot* snapshot) override {
+    // Not read_tier: with it MultiGet reads the file all the same, and forgets what it read.
+    const WithoutWaiting quick(mode == ReadMode::kMemoryOnly);
     value->clear();
     rocksdb::PinnableSlice found(value);
-    rocksdb::ReadOptions read = ToReadOptions(mode, snapshot);
-    rocksdb::Status status = db_->Get(read, Space(space), ToSlice(key), &found);
-    if (status.IsIncomplete()) {
-      const WithoutWaiting quick;
-      read.read_tier = rocksdb::kReadAllTier;
-      found.Reset();
-      status = db_->Get(read, Space(space), ToSlice(key), &found);
+    const rocksdb::Status status =
+        db_->Get(ToReadOptions(mode, snapshot), Space(space), ToSlice(key), &found);
+    if (!status.ok()) {
+      return damage_.Seen(ToStatus(status));
     }
-    return status.ok() ? Take(found, value) : damage_.Seen(ToStatus(status));
+    Take(found, value);
+    return Status::Ok();
   }
 
   Status GetAll(SpaceIndex space, std::span<KeyRead> reads, ReadMode mode) override {
@@ -263,24 +253,16 @@ class RocksEngine final : public Engine {
       keys[i] = ToSlice(reads[i].key);
     }
     // Of one space, RocksDB reads all of them at one point of the sequence of writes.
-    rocksdb::ReadOptions read = ToReadOptions(mode, nullptr);
-    auto look = [&] {
-      db_->MultiGet(read, Space(space), reads.size(), keys.data(), found.data(), statuses.data());
-    };
-    look();
-    if (std::ranges::any_of(std::span(statuses).first(reads.size()),
-                            [](const rocksdb::Status& one) { return one.IsIncomplete(); })) {
-      const WithoutWaiting quick;
-      read.read_tier = rocksdb::kReadAllTier;
-      std::ranges::for_each(found, &rocksdb::PinnableSlice::Reset);
-      look();
-    }
+    const WithoutWaiting quick(mode == ReadMode::kMemoryOnly);
+    db_->MultiGet(ToReadOptions(mode, nullptr), Space(space), reads.size(), keys.data(),
+                  found.data(), statuses.data());
     Status first;
     for (size_t i = 0; i < reads.size(); ++i) {
       reads[i].found = statuses[i].ok();
-      Status status = statuses[i].ok() ? Take(found[i], &reads[i].value) : ToStatus(statuses[i]);
-      if (first.ok() && status.code() != Code::kNotFound) {
-        first = damage_.Seen(std::move(status));
+      if (reads[i].found) {
+        Take(found[i], &reads[i].value);
+      } else if (first.ok() && !statuses[i].IsNotFound()) {
+        first = damage_.Seen(ToStatus(statuses[i]));
       }
     }
     return first;

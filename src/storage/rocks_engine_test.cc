@@ -207,6 +207,19 @@ TEST_F(SmallCacheTest, WhatIsOnTheDiskOnlyWouldWait) {
   }
 }
 
+TEST_F(SmallCacheTest, WhatIsReadTogetherStaysInTheCache) {
+  const bool has = KernelHas();
+  const std::string key = KeyOf(kKeys / 2);
+  KeyRead first[] = {{key}};
+  EXPECT_EQ(engine_->GetAll(0, first, ReadMode::kMemoryOnly).ok(), has);
+  for (const fs::path& path : FilesOf(folder_ / "store", ".sst")) {
+    fs::resize_file(path, 0);
+  }
+  KeyRead again[] = {{key}};
+  EXPECT_EQ(engine_->GetAll(0, again, ReadMode::kMemoryOnly).ok(), has);
+  EXPECT_EQ(again[0].value, first[0].value);
+}
+
 TEST_F(SmallCacheTest, AWalkThatPassesByTakesNobodysPlace) {
   const auto at = engine_->NewIterator(0, "", "", nullptr, ReadMode::kPassing);
   int seen = 0;
