@@ -156,7 +156,7 @@ const Row kRows[] = {
      ORRERY_NUMBER(sync_interval_ms, 1, 3'600'000)},
     {"storage.cache_mb", "256", "block cache of the state store",
      ORRERY_NUMBER(cache_mb, 1, 1 << 20)},
-    {"storage.write_buffer_mb", "64", "write buffer of the state; the log has twice as much",
+    {"storage.write_buffer_mb", "128", "write buffer of the state; the log has twice as much",
      ORRERY_NUMBER(write_buffer_mb, 1, 1 << 16)},
     {"storage.free_reserve_mb", "256", "writes are refused while less is free on the disk",
      ORRERY_NUMBER(free_reserve_mb, 0, kMost)},

@@ -43,7 +43,7 @@ struct Settings {
   storage::Durability durability = storage::Durability::kSync;
   uint64_t sync_interval_ms = 100;
   uint64_t cache_mb = 256;
-  uint64_t write_buffer_mb = 64;
+  uint64_t write_buffer_mb = 128;
   uint64_t free_reserve_mb = 256;
 
   bool strict = false;

@@ -122,6 +122,8 @@ rocksdb::DBOptions MakeStoreOptions(const EngineOptions& options, bool recycle,
   db.max_background_jobs = 2;
   // Table files go to the disk evenly, so that no fsync of a log waits behind 64 MB of them.
   db.bytes_per_sync = 1 << 20;
+  // Handed to the kernel while it is still in the processor's cache.
+  db.writable_file_max_buffer_size = 128 << 10;
   // A file takes the room of what is in it. With this a compaction claims room for all of its input
   // at once, and writes are refused for room that compressed data never takes.
   db.allow_fallocate = false;
@@ -185,6 +187,8 @@ rocksdb::ColumnFamilyOptions MakeSpaceOptions(const EngineOptions& options,
   space.level0_file_num_compaction_trigger = 8;
   space.level0_slowdown_writes_trigger = 24;
   space.level0_stop_writes_trigger = 40;
+  // Not less than those files hold together, or it would be rewritten for little.
+  space.max_bytes_for_level_base = std::max<uint64_t>(256 << 20, 4 * options.write_buffer_bytes);
   // Sizes the levels from the last one up: about 10 % of stale data instead of up to 100 %.
   space.level_compaction_dynamic_level_bytes = true;
   if (options.compress) {
