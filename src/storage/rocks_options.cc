@@ -1,16 +1,21 @@
 #include "storage/rocks_options.h"
 
 #include <algorithm>
+#include <thread>
 
 #include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/merge_operator.h>
 #include <rocksdb/options.h>
+#include <rocksdb/rate_limiter.h>
 #include <rocksdb/status.h>
 #include <rocksdb/table.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "base/time.h"
+#include "storage/compaction_pace.h"
 
 namespace orrery::storage {
 namespace {
@@ -53,13 +58,44 @@ constexpr int kCompactionNice = 5;
 // that, or files would pile up until writes must wait for them.
 class Courtesy final : public rocksdb::EventListener {
  public:
-  void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override {
+  explicit Courtesy(std::shared_ptr<CompactionPace> pace) : pace_(std::move(pace)) {}
+
+  void OnCompactionBegin(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) override {
     thread_local bool lowered = false;
     if (!lowered) {
       lowered = true;
       ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kCompactionNice);
     }
+    pace_->Begin(info.cf_id, SystemClock().Now());
   }
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) override {
+    pace_->Flushed(info.cf_id);
+  }
+
+ private:
+  const std::shared_ptr<CompactionPace> pace_;
+};
+
+// RocksDB asks it before each write to a table file. It limits no rate: a merge rests in it.
+class RestingPlace final : public rocksdb::RateLimiter {
+ public:
+  explicit RestingPlace(std::shared_ptr<CompactionPace> pace) : pace_(std::move(pace)) {}
+
+  void Request(int64_t, rocksdb::Env::IOPriority priority, rocksdb::Statistics*, OpType) override {
+    if (priority != rocksdb::Env::IO_LOW) {
+      return;  // a flush, or a merge that writes wait for
+    }
+    std::this_thread::sleep_for(pace_->Rest(SystemClock().Now()));
+    pace_->Resume(SystemClock().Now());
+  }
+  int64_t GetSingleBurstBytes() const override { return 1 << 20; }
+  void SetBytesPerSecond(int64_t) override {}
+  int64_t GetBytesPerSecond() const override { return 0; }
+  int64_t GetTotalBytesThrough(rocksdb::Env::IOPriority) const override { return 0; }
+  int64_t GetTotalRequests(rocksdb::Env::IOPriority) const override { return 0; }
+
+ private:
+  const std::shared_ptr<CompactionPace> pace_;
 };
 
 }  // namespace
@@ -98,7 +134,9 @@ rocksdb::DBOptions MakeStoreOptions(const EngineOptions& options, bool recycle,
   db.create_if_missing = true;
   db.create_missing_column_families = true;
   db.listeners.push_back(std::move(listener));
-  db.listeners.push_back(std::make_shared<Courtesy>());
+  const auto pace = std::make_shared<CompactionPace>();
+  db.listeners.push_back(std::make_shared<Courtesy>(pace));
+  db.rate_limiter = std::make_shared<RestingPlace>(pace);
 
   // Spaces written without a log reach the disk together or not at all. With a log: point-in-time
   // recovery refuses a store in which one space was flushed beyond a torn log file, so they are

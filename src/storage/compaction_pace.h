@@ -1,0 +1,52 @@
+// CompactionPace: how long a merge of table files rests between its writes.
+//
+// A merge wants a core for seconds, and the replicas of a partition want it at the same time, for
+// they get the same writes. So it rests twice as long as it worked: what it takes from clients is
+// little, and takes longer. One that is overtaken by flushes does not rest any more, long before
+// files pile up so far that writes must wait for them.
+//
+// Of one store, whose merges come one after the other. Time is an argument. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+#include "base/time.h"
+
+namespace orrery::storage {
+
+class CompactionPace {
+ public:
+  // A merge of files of a space begins.
+  void Begin(uint32_t space, Instant now) {
+    space_ = space;
+    flushes_ = 0;
+    Resume(now);
+  }
+  void Resume(Instant now) { resumed_ = now.time_since_epoch(); }
+  // One more file has come to a space.
+  void Flushed(uint32_t space) { flushes_ += space == space_ ? 1 : 0; }
+
+  // The merge is about to write: for how long it should rest first.
+  Duration Rest(Instant now) const {
+    if (flushes_ >= kOvertaken) {
+      return Duration::zero();
+    }
+    const auto worked =
+        std::chrono::duration_cast<Duration>(now.time_since_epoch() - resumed_.load());
+    return std::clamp(2 * worked, Duration::zero(), kRestMax);
+  }
+
+ private:
+  // Writes wait at 24 files, and a merge begins with 8.
+  static constexpr int kOvertaken = 6;
+  static constexpr Duration kRestMax = std::chrono::milliseconds(20);
+
+  std::atomic<uint32_t> space_ = 0;
+  std::atomic<int> flushes_ = 0;
+  std::atomic<Instant::duration> resumed_{};
+};
+
+}  // namespace orrery::storage
