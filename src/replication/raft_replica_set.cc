@@ -305,6 +305,7 @@ void RaftReplicaSet::Handle(Update update) {
       wrong_.clear();
     } else {
       reading_.clear();
+      catching_up_.clear();
       Publish();  // first: who waited tries again at once, and must not find a leader here
       FailWaiting();
     }

@@ -44,6 +44,7 @@
 
 #include "base/random.h"
 #include "base/time.h"
+#include "replication/catch_up_pace.h"
 #include "replication/crowd.h"
 #include "replication/entry_cache.h"
 #include "replication/raft_core.h"
@@ -213,6 +214,7 @@ class RaftReplicaSet final : public ReplicaSet,
   void SendAppend(Message message);
   void SendMessage(const Message& message);
   bool AttachEntries(Message& message, size_t bytes_max);
+  Duration RestAfter(ReplicaId to, Lsn sent);
   runtime::Task<> SendFromLog(std::shared_ptr<RaftReplicaSet> self, Message message);
   bool TellGone(NodeId node, ReplicaId replica);
   void SendSmall(ReplicaId to, NodeId node, FrameKind kind, const std::string& body);
@@ -330,6 +332,7 @@ class RaftReplicaSet final : public ReplicaSet,
   size_t hard_in_flight_ = 0;
   std::vector<Message> gated_;
   std::map<ReplicaId, std::deque<Message>> reading_;  // appends that wait for the log, by follower
+  std::map<ReplicaId, CatchUpPace> catching_up_;
 
   bool founder_ = false;
   bool was_member_ = false;

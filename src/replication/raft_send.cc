@@ -177,6 +177,16 @@ void RaftReplicaSet::SendAppend(Message message) {
   }
 }
 
+// How long to rest after entries up to `sent` went to who is far behind. Nothing is waiting for a
+// standby of a set that has all its voters.
+Duration RaftReplicaSet::RestAfter(ReplicaId to, Lsn sent) {
+  const Member* member = core_->configuration().Find(to);
+  if (member == nullptr || member->role != Role::kStandby || !whole()) {
+    return Duration::zero();
+  }
+  return catching_up_[to].Rest(core_->last().value() - sent.value(), host_.clock().Now());
+}
+
 // A follower is far behind: its entries come from the log, and what is for it meanwhile waits.
 runtime::Task<> RaftReplicaSet::SendFromLog(std::shared_ptr<RaftReplicaSet> self, Message message) {
   ReplicaId to = message.to;
@@ -190,7 +200,8 @@ runtime::Task<> RaftReplicaSet::SendFromLog(std::shared_ptr<RaftReplicaSet> self
       break;
     }
     message = queue->second.front();
-    if (!AttachEntries(message, options_.message_bytes_max)) {
+    const bool far_behind = !AttachEntries(message, options_.message_bytes_max);
+    if (far_behind) {
       Lsn first(message.index.value() + 1);
       Lsn last(message.index.value() + message.entry_count);
       auto read = [this, first, last] {
@@ -213,6 +224,12 @@ runtime::Task<> RaftReplicaSet::SendFromLog(std::shared_ptr<RaftReplicaSet> self
       queue->second.front() = Rest(message, wanted);
     } else {
       queue->second.pop_front();
+    }
+    if (far_behind) {
+      const Lsn sent(message.index.value() + message.entry_count);
+      if (const Duration rest = RestAfter(to, sent); rest > Duration::zero()) {
+        co_await runtime::Sleep(rest);
+      }
     }
   }
   if (core_->term() == term) {

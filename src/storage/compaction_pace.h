@@ -2,8 +2,8 @@
 //
 // A merge wants a core for seconds, and the replicas of a partition want it at the same time, for
 // they get the same writes. So it rests twice as long as it worked: what it takes from clients is
-// little, and takes longer. One that is overtaken by flushes does not rest any more, long before
-// files pile up so far that writes must wait for them.
+// little, and takes longer. The more flushes overtake it, the less it rests, and not at all long
+// before files pile up so far that writes must wait for them.
 //
 // Of one store, whose merges come one after the other. Time is an argument. Thread-safe.
 #pragma once
@@ -31,12 +31,10 @@ class CompactionPace {
 
   // The merge is about to write: for how long it should rest first.
   Duration Rest(Instant now) const {
-    if (flushes_ >= kOvertaken) {
-      return Duration::zero();
-    }
     const auto worked =
         std::chrono::duration_cast<Duration>(now.time_since_epoch() - resumed_.load());
-    return std::clamp(2 * worked, Duration::zero(), kRestMax);
+    const int left = std::max(0, kOvertaken - flushes_);
+    return std::clamp(2 * worked * left / kOvertaken, Duration::zero(), kRestMax);
   }
 
  private:

@@ -26,18 +26,17 @@ TEST(CompactionPaceTest, NoRestIsLong) {
   EXPECT_EQ(pace.Rest(At(60'000)), milliseconds(20));
 }
 
-TEST(CompactionPaceTest, AMergeThatIsOvertakenDoesNotRest) {
+TEST(CompactionPaceTest, TheMoreAMergeIsOvertakenTheLessItRests) {
   CompactionPace pace;
   pace.Begin(kSpace, At(0));
-  for (int i = 0; i < 5; ++i) {
+  const int rests[] = {6, 5, 4, 3, 2, 1, 0, 0};
+  for (int millis : rests) {
+    EXPECT_EQ(pace.Rest(At(3)), milliseconds(millis));
+    pace.Flushed(kOther);
     pace.Flushed(kSpace);
   }
-  pace.Flushed(kOther);
-  EXPECT_GT(pace.Rest(At(3)), Duration::zero());
-  pace.Flushed(kSpace);
-  EXPECT_EQ(pace.Rest(At(3)), Duration::zero());
   pace.Begin(kSpace, At(4));
-  EXPECT_GT(pace.Rest(At(5)), Duration::zero());
+  EXPECT_EQ(pace.Rest(At(7)), milliseconds(6));
 }
 
 }  // namespace
