@@ -1,9 +1,9 @@
 // CompactionPace: how long a merge of table files rests between its writes.
 //
 // A merge wants a core for seconds, and the replicas of a partition want it at the same time, for
-// they get the same writes. So it rests twice as long as it worked: what it takes from clients is
-// little, and takes longer. The more flushes overtake it, the less it rests, and not at all long
-// before files pile up so far that writes must wait for them.
+// they get the same writes. So it rests four times as long as it worked: what it takes from
+// clients is little, and takes longer. The more flushes overtake it, the less it rests, and not at
+// all long before files pile up so far that writes must wait for them.
 //
 // Of one store, whose merges come one after the other. Time is an argument. Thread-safe.
 #pragma once
@@ -34,13 +34,14 @@ class CompactionPace {
     const auto worked =
         std::chrono::duration_cast<Duration>(now.time_since_epoch() - resumed_.load());
     const int left = std::max(0, kOvertaken - flushes_);
-    return std::clamp(2 * worked * left / kOvertaken, Duration::zero(), kRestMax);
+    return std::clamp(kTimes * worked * left / kOvertaken, Duration::zero(), kRestMax);
   }
 
  private:
   // Writes wait at 24 files, and a merge begins with 8.
   static constexpr int kOvertaken = 6;
-  static constexpr Duration kRestMax = std::chrono::milliseconds(20);
+  static constexpr int kTimes = 4;
+  static constexpr Duration kRestMax = std::chrono::milliseconds(40);
 
   std::atomic<uint32_t> space_ = 0;
   std::atomic<int> flushes_ = 0;
