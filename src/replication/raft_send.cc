@@ -228,6 +228,7 @@ runtime::Task<> RaftReplicaSet::SendFromLog(std::shared_ptr<RaftReplicaSet> self
     if (far_behind) {
       const Lsn sent(message.index.value() + message.entry_count);
       if (const Duration rest = RestAfter(to, sent); rest > Duration::zero()) {
+        HoldLog(kSnapshotHold);  // it comes closer: a cut would have it begin anew
         co_await runtime::Sleep(rest);
       }
     }
