@@ -2,18 +2,24 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
+#include <memory>
 #include <thread>
 #include <utility>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <rocksdb/env.h>
+#include <rocksdb/file_system.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 #include "storage/engine.h"
 #include "storage/engine_test_support.h"
+#include "storage/rocks_log_files.h"
 
 namespace orrery::storage {
 namespace {
@@ -393,6 +399,70 @@ TEST(RocksEngineTest, KillWithReusedLogFilesKeepsEveryWrite) {
     EXPECT_EQ(Read(*engine, KeyOf(0)), "late");
     EXPECT_EQ(Read(*engine, KeyOf(99)), std::string(10'000, 'x'));
   }
+}
+
+ino_t NodeOf(const fs::path& path) {
+  struct stat about{};
+  EXPECT_EQ(::stat(path.c_str(), &about), 0);
+  return about.st_ino;
+}
+
+TEST(RocksEngineTest, AReusedLogFileWhoseNewNameWasLostIsNotTakenForDamage) {
+  TempFolder folder;
+  EngineOptions options = LogOptions();
+  options.write_buffer_bytes = 256 << 10;
+  options.always_synced = true;
+  const auto engine = MustOpen(folder / "store", options);
+  WriteUntilLogsAreReused(*engine, folder / "store");
+  std::map<ino_t, fs::path> names;
+  for (const fs::path& log : FilesOf(folder / "store", ".log")) {
+    names[NodeOf(log)] = log.filename();
+  }
+  ASSERT_TRUE(engine->Flush().ok());
+  ASSERT_TRUE(PutOne(*engine, KeyOf(0), "in nobody's log").ok());
+  CopyAsKilled(folder / "store", folder / "killed");
+
+  const fs::path newest = std::ranges::max(FilesOf(folder / "store", ".log"));
+  ASSERT_TRUE(names.contains(NodeOf(newest)));
+  const fs::path before = names[NodeOf(newest)];
+  ASSERT_NE(before, newest.filename());
+  const fs::path killed = folder / "killed";
+  fs::rename(killed / newest.filename(), killed / before);
+  EXPECT_EQ(Read(*MustOpen(folder / "killed", options), KeyOf(0)), "late");
+}
+
+// Tells what is done with names.
+class NameFiles final : public rocksdb::FileSystemWrapper {
+ public:
+  NameFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  const char* Name() const override { return "names"; }
+  rocksdb::IOStatus ReuseWritableFile(const std::string& name, const std::string& old,
+                                      const rocksdb::FileOptions& options,
+                                      std::unique_ptr<rocksdb::FSWritableFile>* file,
+                                      rocksdb::IODebugContext* debug) override {
+    done.push_back("reuse");
+    return FileSystemWrapper::ReuseWritableFile(name, old, options, file, debug);
+  }
+  rocksdb::IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
+                                 std::unique_ptr<rocksdb::FSDirectory>* directory,
+                                 rocksdb::IODebugContext* debug) override {
+    done.push_back("sync " + name);
+    return FileSystemWrapper::NewDirectory(name, options, directory, debug);
+  }
+  std::vector<std::string> done;
+};
+
+TEST(RocksEngineTest, TheNewNameOfALogFileIsDurableBeforeAnythingIsWritten) {
+  TempFolder folder;
+  std::ofstream(folder / "000001.log") << "old";
+  const auto names = std::make_shared<NameFiles>();
+  const auto environment = MakeLogEnvironment(names);
+  std::unique_ptr<rocksdb::FSWritableFile> file;
+  const rocksdb::IOStatus status = environment->GetFileSystem()->ReuseWritableFile(
+      folder / "000002.log", folder / "000001.log", rocksdb::FileOptions(), &file, nullptr);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  const std::string parent = fs::path(folder / "000002.log").parent_path().string();
+  EXPECT_EQ(names->done, (std::vector<std::string>{"reuse", "sync " + parent}));
 }
 
 TEST(RocksEngineTest, TornReusedLogFileLeavesAPrefix) {

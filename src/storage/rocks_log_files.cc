@@ -57,7 +57,7 @@ class LogFile final : public rocksdb::FSWritableFileOwnerWrapper {
 
 class LogFileSystem final : public rocksdb::FileSystemWrapper {
  public:
-  LogFileSystem() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  using FileSystemWrapper::FileSystemWrapper;
   const char* Name() const override { return "orrery.log_file_system"; }
 
   rocksdb::IOStatus NewWritableFile(const std::string& name, const rocksdb::FileOptions& options,
@@ -69,10 +69,21 @@ class LogFileSystem final : public rocksdb::FileSystemWrapper {
                                       const rocksdb::FileOptions& options,
                                       std::unique_ptr<rocksdb::FSWritableFile>* file,
                                       rocksdb::IODebugContext* debug) override {
-    return Wrap(name, FileSystemWrapper::ReuseWritableFile(name, old, options, file, debug), file);
+    rocksdb::IOStatus status =
+        FileSystemWrapper::ReuseWritableFile(name, old, options, file, debug);
+    if (status.ok()) {
+      status = SyncFolder(fs::path(name).parent_path().string(), debug);
+    }
+    return Wrap(name, std::move(status), file);
   }
 
  private:
+  rocksdb::IOStatus SyncFolder(const std::string& folder, rocksdb::IODebugContext* debug) {
+    std::unique_ptr<rocksdb::FSDirectory> directory;
+    const rocksdb::IOOptions options;
+    rocksdb::IOStatus status = NewDirectory(folder, options, &directory, debug);
+    return status.ok() ? directory->Fsync(options, debug) : status;
+  }
   static rocksdb::IOStatus Wrap(const std::string& name, rocksdb::IOStatus status,
                                 std::unique_ptr<rocksdb::FSWritableFile>* file) {
     if (status.ok() && name.ends_with(".log")) {
@@ -119,8 +130,20 @@ LogRecord ReadRecord(std::string_view block, uint32_t log_number) {
   return masked == LittleU32(block.data()) ? LogRecord{head + length, type} : LogRecord{};
 }
 
+// The log number of the record at the beginning of a block; 0: it has none.
+uint32_t NumberOf(std::string_view block) {
+  const bool has = block.size() >= 11 && static_cast<uint8_t>(block[6]) > kReusable;
+  return has ? LittleU32(block.data() + 7) : 0;
+}
+
 bool DamagedInside(std::string_view content, uint32_t log_number) {
-  LogRecord first = ReadRecord(content.substr(0, kBlockBytes), log_number);
+  const std::string_view begin = content.substr(0, kBlockBytes);
+  // Where the new name of a reused file was lost nobody needs what it had.
+  if (const uint32_t next = NumberOf(begin);
+      next > log_number && ReadRecord(begin, next).bytes > 0) {
+    return false;
+  }
+  LogRecord first = ReadRecord(begin, log_number);
   const bool reusable = first.bytes == 0 || first.type > kReusable;
   bool broken = first.bytes == 0;
   for (size_t start = 0; start < content.size(); start += kBlockBytes) {
@@ -175,8 +198,11 @@ std::unique_ptr<rocksdb::WalFilter> MakeSequenceGuard() {
   return std::make_unique<SequenceGuard>();
 }
 
-std::unique_ptr<rocksdb::Env> MakeLogEnvironment() {
-  return rocksdb::NewCompositeEnv(std::make_shared<LogFileSystem>());
+std::unique_ptr<rocksdb::Env> MakeLogEnvironment(std::shared_ptr<rocksdb::FileSystem> files) {
+  if (files == nullptr) {
+    files = rocksdb::FileSystem::Default();
+  }
+  return rocksdb::NewCompositeEnv(std::make_shared<LogFileSystem>(std::move(files)));
 }
 
 Status UnlinkLogs(const std::string& checkpoint_folder) {

@@ -1,7 +1,7 @@
 // What it takes to reuse RocksDB's log files safely. Only rocks_*.cc include this.
 //
 // A reused file has its blocks and its length already, so a sync writes data and no file system
-// journal: 1.6 times as many synced writes a second. RocksDB 7.8.3 has the feature, and four traps
+// journal: 1.6 times as many synced writes a second. RocksDB 7.8.3 has the feature, and five traps
 // around it:
 //
 // 1. It is on only with the recovery mode kSkipAnyCorruptedRecords (SanitizeOptions sets
@@ -19,6 +19,9 @@
 // use again under
 //    its next name. LogFileSystem leaves out the preallocation, and with it the cut.
 // 4. A checkpoint links log files that are written over later: UnlinkLogs gives it copies.
+// 5. The new name of a reused file is made durable with its first sync. A power cut just before
+// leaves the new record under the old name, in front of old ones, which looks like damage:
+// LogFileSystem makes the name durable before anything is written.
 //
 // No synced record is lost: a sync covers its whole file and first the files before it, so in front
 // of a synced record nothing can be torn. The numbers have no gap, because every write of a store
@@ -33,6 +36,7 @@
 
 namespace rocksdb {
 class Env;
+class FileSystem;
 class WalFilter;
 }  // namespace rocksdb
 
@@ -52,8 +56,9 @@ Status CheckLogFiles(const std::string& folder);
 // synced.
 std::unique_ptr<rocksdb::WalFilter> MakeSequenceGuard();
 
-// The default environment with a LogFileSystem. Outlives the stores opened with it.
-std::unique_ptr<rocksdb::Env> MakeLogEnvironment();
+// An environment with a LogFileSystem over these files, by default the machine's. Outlives the
+// stores opened with it.
+std::unique_ptr<rocksdb::Env> MakeLogEnvironment(std::shared_ptr<rocksdb::FileSystem> files = {});
 
 // REQUIRES: deletion of files, and with it their reuse, is switched off in the store that was
 // copied.
