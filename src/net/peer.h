@@ -2,7 +2,8 @@
 //
 //   frame   = length u32 (of what follows), kind u8, request id u64, message
 //   kind    = 1 hello, 2 call, 3 answer, 4 one way, 5 refusal, 6 not handled, 7 failed
-//   hello   = magic u32, major u8, minor u8, cluster id u64, node id u32, worker u32 (since minor 1),
+//   hello   = magic u32, major u8, minor u8, cluster id u64, node id u32, worker u32 (since minor
+//   1),
 //             what later minors add
 //   refusal = text; the connection ends
 //
