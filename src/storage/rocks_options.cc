@@ -136,7 +136,9 @@ rocksdb::DBOptions MakeStoreOptions(const EngineOptions& options, bool recycle,
   db.listeners.push_back(std::move(listener));
   const auto pace = std::make_shared<CompactionPace>();
   db.listeners.push_back(std::make_shared<Courtesy>(pace));
-  db.rate_limiter = std::make_shared<RestingPlace>(pace);
+  if (!options.log_files) {  // what a log merges is little, and gives room back
+    db.rate_limiter = std::make_shared<RestingPlace>(pace);
+  }
 
   // Spaces written without a log reach the disk together or not at all. With a log: point-in-time
   // recovery refuses a store in which one space was flushed beyond a torn log file, so they are
