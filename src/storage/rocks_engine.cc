@@ -202,6 +202,8 @@ class RocksEngine final : public Engine {
     rocksdb::DBOptions db_options = MakeStoreOptions(options_, recycle, listener_);
     environment_ = recycle ? MakeLogEnvironment() : MakeTableEnvironment();
     db_options.env = environment_.get();
+    // All stores share these threads: a merge of the log does not wait for one of the state.
+    environment_->IncBackgroundThreadsIfNeeded(2, rocksdb::Env::Priority::LOW);
     if (!recycle && options_.log_files) {
       guard_ = MakeSequenceGuard();
       db_options.wal_filter = guard_.get();
